@@ -46,6 +46,7 @@ from agentmon.services.tasks import TaskService
 from agentmon.services.templates import TemplateService
 from agentmon.services.workers import WorkerService
 from agentmon.services.workspaces import WorkspaceService
+from agentmon.services.worktrees import WorktreeService
 from agentmon.store.agent_edits import AgentEditRepository
 from agentmon.store.agent_files import AgentFileRepository
 from agentmon.store.agent_health import AgentHealthRepository
@@ -90,6 +91,7 @@ from agentmon.store.usage_prices import UsagePriceRepository
 from agentmon.store.worker_heartbeats import HeartbeatRepository
 from agentmon.store.workspace_counts import WorkspaceCountRepository
 from agentmon.store.workspaces import WorkspaceRepository
+from agentmon.store.worktrees import WorktreeRepository
 from agentmon.worker.status_intake import StatusIntake
 
 if TYPE_CHECKING:
@@ -136,6 +138,7 @@ class Services:
     doctor: DoctorService
     background: BackgroundService
     storage: StorageService
+    worktrees: WorktreeService
     settings: SettingsService
     costs: CostService
     summaries: SummaryService
@@ -326,6 +329,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 clock=clock,
             ),
             background=background,
+            worktrees=WorktreeService(WorktreeRepository(database), paths, clock),
             storage=StorageService(
                 sizes=TableSizeRepository(database),
                 thinning=ThinningRepository(database),

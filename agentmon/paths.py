@@ -67,6 +67,11 @@ class Paths(NamedTuple):
         return self.config_dir / "presets"
 
     @property
+    def worktrees_dir(self) -> Path:
+        """The working trees that agentmon makes; nothing of anybody else is in it."""
+        return self.data_dir / "worktrees"
+
+    @property
     def questions_dir(self) -> Path:
         """Where agents are asked what a program can do: an empty folder."""
         return self.data_dir / "questions"

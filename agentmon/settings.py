@@ -17,6 +17,7 @@ from agentmon.domain.errors import UsageError
 from agentmon.domain.execution_columns import columns_text, parse_columns
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT, LARGEST_RUNNING_LIMIT
 from agentmon.domain.notifications import Channel, NotificationKind, parse_channels, parse_quiet_hours
+from agentmon.domain.worktrees import BRANCH_TEMPLATE, branch_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -364,6 +365,30 @@ class AgentSettings(TableSettings):
     )
 
 
+class WorktreeSettings(TableSettings):
+    """How working trees of a repository are made for runs."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_WORKTREES_", extra="forbid", validate_default=True)
+    table_name = "worktrees"
+
+    branch: str = Field(
+        BRANCH_TEMPLATE, description="What the branch of a working tree is called, with {number} and {title}."
+    )
+    setup_timeout_s: float = Field(
+        600, ge=1, le=86_400, description="Seconds that the set-up of a working tree may take."
+    )
+
+    @field_validator("branch")
+    @classmethod
+    def _require_branch(cls, template: str) -> str:
+        written = template.strip()
+        try:
+            branch_name(written, number=1, title="Title")
+        except UsageError as error:
+            raise ValueError(f"{error}; {error.hint}") from error
+        return written
+
+
 _Settings = TypeVar("_Settings", bound=TableSettings)
 SETTING_TABLES: Final[tuple[type[TableSettings], ...]] = (
     WorkerSettings,
@@ -375,6 +400,7 @@ SETTING_TABLES: Final[tuple[type[TableSettings], ...]] = (
     AppSettings,
     BoardSettings,
     AgentSettings,
+    WorktreeSettings,
 )
 
 

@@ -119,7 +119,8 @@ def trust(
     if as_json:
         say_document(_document(trusted))
     else:
-        say(f"trusted: {', '.join(agent.slug for agent in trusted.agents)}")
+        named = [agent.slug for agent in trusted.agents] + (["the set-up of worktrees"] if trusted.setup else [])
+        say(f"trusted: {', '.join(named)}")
 
 
 def untrust(folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:

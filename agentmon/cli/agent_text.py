@@ -83,6 +83,8 @@ def capability_lines(agent: Agent, capability: Capability) -> list[str]:
 def file_lines(state: AgentFileState) -> list[str]:
     """Return what a workspace's file of agents would run, whole: nobody can trust what is cut."""
     lines = [f"{state.path}: {_TRUST_WORDS[state.trust]}", *(f"note: {note}" for note in state.notes)]
+    if state.setup:
+        lines += ["", "in each new worktree it runs", *_exact_lines("    $ ", state.setup)]
     for agent in state.agents:
         lines += ["", f"{agent.slug}  {exact_line(agent.name)}" + ("" if agent.is_active else "  (off)")]
         for name, text in file_facts(agent).items():

@@ -43,6 +43,7 @@ from agentmon.cli import (
     tmux_status_command,
     worker,
     workspaces,
+    worktrees,
 )
 from agentmon.cli.context import JsonOption
 from agentmon.cli.registration import register
@@ -66,6 +67,7 @@ root.add_typer(tasks.group, name="task")
 root.add_typer(templates.group, name="template")
 root.add_typer(agents.group, name="agents")
 root.add_typer(rules.group, name="rules")
+root.add_typer(worktrees.group, name="worktrees")
 root.add_typer(sessions.group, name="sessions")
 root.add_typer(costs.group, name="costs")
 root.add_typer(prices.group, name="prices")

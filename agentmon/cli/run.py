@@ -23,7 +23,14 @@ from agentmon.cli.numbered_work import (
 from agentmon.cli.option_groups import spreading
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.run_waiting import WaitOption, all_finished, exit_code_of
-from agentmon.cli.task_options import ProgramOptions, parsed_arguments, valid_text
+from agentmon.cli.task_options import (
+    BaseOption,
+    IsolationOption,
+    ProgramOptions,
+    parsed_arguments,
+    valid_base,
+    valid_text,
+)
 from agentmon.cli.troubles import tell_troubles
 from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
@@ -114,6 +121,8 @@ def run(
     start: StartOptions,
     program: ProgramOptions,
     conversation: ConversationOptions,
+    isolation: IsolationOption = None,
+    base: BaseOption = None,
     is_lost: Annotated[
         bool, typer.Option("--lost", help="Run again every task whose newest run was lost in a crash.")
     ] = False,
@@ -134,6 +143,7 @@ def run(
       agentmon run 12 --when-ready
       agentmon run 12 --anyway
       agentmon run 12 --with git.log --arg max=20
+      agentmon run 12 --isolation worktree --base main
       agentmon run 12 --model opus --permission-mode plan
       agentmon run 12 --resume --message "now the other test"
       agentmon run 12 --key 5f0c7a52
@@ -149,7 +159,8 @@ def run(
     message = sys.stdin.read() if conversation.message == "-" else conversation.message
     is_one = numbers is not None and len(numbers) == 1
     require_one_for_key(key, is_one=is_one)
-    asked = {**asdict(start), **asdict(program), **asdict(conversation), "message": message}
+    place = {name: chosen for name, chosen in (("isolation", isolation), ("base", base)) if chosen is not None}
+    asked = {**asdict(start), **asdict(program), **asdict(conversation), **place, "message": message}
 
     async def work(services: Services, workspace: Workspace) -> tuple[list[TaskExecution], int]:
         async def begin(number: str) -> TaskExecution:
@@ -178,6 +189,8 @@ def run(
                 model=conversation.model,
                 permission_mode=conversation.permission_mode,
                 own_screen=conversation.is_own_screen,
+                isolation=isolation,
+                base=None if base is None else valid_base(base),
                 key=named,
             )
             await _tell_start(services, task, execution, is_aside=is_waiting or as_json)

@@ -22,6 +22,7 @@ from agentmon.domain.labels import labels_text, parse_labels
 from agentmon.domain.redaction import has_secret
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import InputContext, Schedule, TaskDraft, Workspace
+from agentmon.domain.worktrees import Isolation, is_readable_base
 from agentmon.runners.adapters.template import coerce_arguments, parse_command
 from agentmon.runners.task_environment import with_variable
 from agentmon.schedule import local_zone_name
@@ -61,6 +62,23 @@ class ProgramOptions:
         return replace(self, agent_slug=slug, capability_key=key)
 
 
+IsolationOption = Annotated[
+    Isolation | None,
+    typer.Option(
+        "--isolation",
+        help="Work in the folder, or in a git worktree of its own; auto makes one while another AI agent is there.",
+    ),
+]
+BaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--base",
+        metavar="COMMIT",
+        help="What a worktree is made from: a branch, tag or commit; the present one if empty.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions(ProgramOptions):
     """The options that make and change a task, as they were typed; None means that the option was not given."""
@@ -74,6 +92,9 @@ class TaskOptions(ProgramOptions):
         str | None, typer.Option("--dir", metavar="PATH", help="Where to run; the root of the workspace by default.")
     ] = None
     """An empty one means the root of the workspace again."""
+    isolation: IsolationOption = None
+    base: BaseOption = None
+    """An empty one means the present commit again."""
     environment: Annotated[
         list[str] | None,
         typer.Option(
@@ -146,6 +167,10 @@ async def drafted(
     if options.working_dir is not None:
         working_dir = str(existing_folder(options.working_dir)) if options.working_dir else None
         context = replace(context, working_dir=working_dir)
+    if options.isolation is not None:
+        context = replace(context, isolation=options.isolation)
+    if options.base is not None:
+        context = replace(context, base=valid_base(options.base))
     if options.environment or removed_environment:
         context = _with_environment(context, options.environment or (), removed_environment)
     if options.prompt_additions is not None:
@@ -169,6 +194,18 @@ async def drafted(
 def valid_text(text: str) -> str:
     """Return the text with every byte that was no UTF-8 on the command line replaced by ``�``."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def valid_base(base: str) -> str | None:
+    """Return what names a commit; None for an empty text.
+
+    Raises:
+        UsageError: Nothing that is called so can be a commit.
+    """
+    written = valid_text(base).strip()
+    if written and not is_readable_base(written):
+        raise UsageError(f"--base {written!r} cannot name a commit", hint="a branch, a tag or a commit, such as main")
+    return written or None
 
 
 def parsed_arguments(pairs: Sequence[str], capability: Capability) -> dict[str, object]:

@@ -22,6 +22,7 @@ from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line, plain_lines
 from agentmon.domain.spending import Spent
 from agentmon.domain.tasks import Schedule, Task, Workspace
+from agentmon.domain.worktrees import Worktree
 from agentmon.schedule import next_times
 
 _MOST_EXECUTIONS = 10
@@ -41,6 +42,7 @@ class _TaskFacts:
     """Open and closed ones."""
     needed_by: Sequence[Task]
     next_times: Sequence[datetime]
+    worktree: Worktree | None
     executions: Sequence[Execution]
     """The newest, newest first."""
     spent: Spent
@@ -73,6 +75,7 @@ def show(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOp
         "dependencies": json_form(facts.waits_for),
         "needed_by": json_form(facts.needed_by),
         "next_times": json_form(facts.next_times),
+        "worktree": json_form(facts.worktree),
         "executions": json_form(facts.executions),
         **facts.spent.named,
     }
@@ -91,6 +94,7 @@ async def _facts(services: Services, workspace: Workspace, number: str) -> _Task
         waits_for=await services.tasks.dependencies(task.id),
         needed_by=[graph.tasks[one] for one in graph.needed_by.get(task.id, ())],
         next_times=_next_times(task.schedule) if task.schedule is not None else (),
+        worktree=await services.worktrees.of_task(task.id),
         executions=executions,
         spent=(await services.board.spent([task.id])).get(task.id, Spent()),
         money=await services.settings.money(),
@@ -123,6 +127,9 @@ def _lines(facts: _TaskFacts) -> list[str]:
         ("labels", labels_text(task.labels)),
         ("program", program_text(task, facts.agent)),
         ("folder", context.working_dir or ""),
+        ("isolation", context.isolation.value if context.isolation is not None else ""),
+        ("base", context.base or ""),
+        ("worktree", f"{facts.worktree.path} ({facts.worktree.branch})" if facts.worktree is not None else ""),
         ("variables", ", ".join([*(f"{name}=…" for name in context.env_overrides), *context.env_passed])),
         ("retries", str(context.max_retries) if context.max_retries else ""),
         ("schedule", _schedule_text(task.schedule, facts.next_times)),

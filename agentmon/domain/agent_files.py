@@ -72,6 +72,8 @@ class AgentFileState:
     """Of the bytes that ``agents`` were read from; empty where there is no file."""
     agents: tuple[Agent, ...] = ()
     """As the file says; empty where it cannot be used."""
+    setup: str = ""
+    """What it runs in each new working tree; empty for nothing."""
     notes: tuple[str, ...] = ()
     """What is otherwise than the file says, such as a name that is taken."""
     problem: str = ""

@@ -112,6 +112,8 @@ class TaskEventType(StrEnum):
     CHANGES_UNDONE = "changes_undone"
     """Somebody took back what a run changed in its folder, or some of it."""
     MESSAGE_SENT = "message_sent"
+    WORKTREE_MADE = "worktree_made"
+    WORKTREE_REMOVED = "worktree_removed"
     AGENT_COMMANDED = "agent_commanded"
     """Somebody interrupted an agent, or changed its model or permission mode."""
 

@@ -20,10 +20,20 @@ if TYPE_CHECKING:
     from agentmon.domain.conversation import AskNews, ConversationNews
     from agentmon.domain.events import Event
     from agentmon.domain.execution_status import EndReason
-    from agentmon.domain.ids import AgentId, CapabilityId, CommandId, ExecutionId, SessionId, TaskId, WorkerId
+    from agentmon.domain.ids import (
+        AgentId,
+        CapabilityId,
+        CommandId,
+        ExecutionId,
+        SessionId,
+        TaskId,
+        WorkerId,
+        WorktreeId,
+    )
     from agentmon.domain.refusals import Refusal
     from agentmon.domain.sightings import Sighting
     from agentmon.domain.tasks import Task
+    from agentmon.domain.worktrees import Isolation
 
 
 class CommandCause(StrEnum):
@@ -114,6 +124,11 @@ class ExecutionRequest:
     start_approval: AskNews | None = None
     """What a person has to allow before it may start."""
     max_retries: int = 0
+    repository: str | None = None
+    """The working tree of a repository in which an AI agent would work; None for all else."""
+    isolation: Isolation | None = None
+    base: str | None = None
+    """Where this run works, and from what its working tree is made; None leaves it to the task."""
     not_before: datetime | None = None
     """It starts at this time at the earliest."""
     may_wait: bool = False
@@ -189,6 +204,8 @@ class Execution:
     lines_added: int | None = None
     lines_removed: int | None = None
     """What it changed; None where that is not known."""
+    worktree_id: WorktreeId | None = None
+    """The working tree of its own; None in the folder itself."""
     ending: ExecutionEnding | None = None
     """How its processes ended, while it is finalizing."""
     journal_problem: str | None = None

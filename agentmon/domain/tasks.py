@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.ids import AgentId, TaskId, UserId, WorkspaceId
     from agentmon.domain.task_status import AwaitedState
+    from agentmon.domain.worktrees import Isolation
 
 TITLE_MAX_CHARACTERS: Final = 10_000
 SORT_ORDER_GAP: Final = 1000
@@ -28,6 +29,10 @@ class InputContext:
     args: Mapping[str, object] = field(default_factory=dict)
     working_dir: str | None = None
     """Absolute path; None means the root of the workspace."""
+    isolation: Isolation | None = None
+    """Whether its runs get a working tree of their own; None leaves it to the agent and the workspace."""
+    base: str | None = None
+    """What a working tree is made from: a branch, tag or commit; None means the present commit of the folder."""
     env_overrides: Mapping[str, str] = field(default_factory=dict)
     env_passed: tuple[str, ...] = ()
     """Names of variables whose values are taken from the environment of whoever starts the run, and never stored."""

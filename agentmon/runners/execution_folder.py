@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.ids import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
     from typing import BinaryIO
 
@@ -238,18 +238,29 @@ class ExecutionFolder:
         Raises:
             OSError: The file cannot be read; one that is missing has none.
         """
+        return any(command.get("id") == command_id for command in self._commands())
+
+    @property
+    def has_stop(self) -> bool:
+        """Whether the host was handed a stop: it will start nothing.
+
+        Raises:
+            OSError: The file cannot be read; one that is missing has none.
+        """
+        return any(command.get("type") in {"stop", "kill"} for command in self._commands())
+
+    def _commands(self) -> Iterator[Mapping[str, object]]:
         try:
             with open_at_once(self.control) as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _MAX_READ_BYTES))
                 lines = file.read(_MAX_READ_BYTES).decode("utf-8", "replace").split("\n")
         except FileNotFoundError:
-            return False
+            return
         for line in lines:
             with contextlib.suppress(ValueError):
                 command = json.loads(line)
-                if isinstance(command, dict) and command.get("id") == command_id:
-                    return True
-        return False
+                if isinstance(command, dict):
+                    yield command
 
     def _append_to_control(self, line: bytes) -> None:
         descriptor = open_descriptor(self.control, _APPENDING)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.agent_files import AgentFileState, FileTrust
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.errors import ConflictError, UsageError
-from agentmon.runners.agent_files import AGENT_FILE, read_agents_text, read_workspace_file
+from agentmon.runners.agent_files import AGENT_FILE, read_agents_text, read_setup, read_workspace_file
 from agentmon.services.agent_checks import require_person
 from agentmon.services.agent_exchange import AgentExchange, checked
 from agentmon.worker.file_trust import require_trusted
@@ -45,6 +45,7 @@ class AgentFileService(AgentExchange):
                 trust = FileTrust.NONE if trusted is None else FileTrust.GONE
                 return AgentFileState(path=path, trust=trust, trusted_at=trusted_at)
             told = await asyncio.to_thread(read_agents_text, found.text, place="/".join(AGENT_FILE))
+            setup = read_setup(found.text, place="/".join(AGENT_FILE))
             agents = [checked(_seen_from(agent, workspace), "/".join(AGENT_FILE)) for agent in told]
             agents, notes = await self._named(agents, workspace)
         except UsageError as error:
@@ -58,6 +59,7 @@ class AgentFileService(AgentExchange):
             trust=FileTrust.TRUSTED if is_same else other,
             digest=found.digest,
             agents=tuple(agents),
+            setup=setup,
             notes=tuple(notes),
             trusted_at=trusted_at,
         )

@@ -24,11 +24,12 @@ from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
 from agentmon.domain.executions import CommandType, ConversationStart
 from agentmon.domain.ids import ExecutionId, new_id
+from agentmon.domain.worktrees import Isolation
 from agentmon.runners.danger import danger_rules_in_force
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.locks import is_locked
 from agentmon.services.launch_check import launch_environment, require_launchable
-from agentmon.worker.project_folders import find_project
+from agentmon.worker.project_folders import find_project, find_repository
 from agentmon.worker.requests import build_request, with_choices
 from agentmon.worker.wake import wake_worker
 
@@ -118,6 +119,8 @@ class QueueService:
         model: str | None = None,
         permission_mode: str | None = None,
         own_screen: bool = False,
+        isolation: Isolation | None = None,
+        base: str | None = None,
         key: IdempotencyKey | None = None,
     ) -> Execution:
         """Queue one execution of the task and make sure that a worker will start it.
@@ -142,6 +145,8 @@ class QueueService:
             model: Another model than the task's own, for this run.
             permission_mode: Another permission mode than the task's own, for this run.
             own_screen: Whether the agent shows its own screen instead of speaking its protocol.
+            isolation: Where this run works, other than the task says.
+            base: What its working tree is made from, other than the task says.
             key: Of this request; what came of the same one before is returned, as it is now.
 
         Raises:
@@ -155,7 +160,10 @@ class QueueService:
             RunnerError: The folder of the run cannot be written.
             UndeliveredError: The worker does not start; the execution stays queued.
         """
-        chosen = (agent_slug, capability_key, args, not_before, message, parent_execution_id, model, permission_mode)
+        chosen = (
+            *(agent_slug, capability_key, args, not_before, message, parent_execution_id, model, permission_mode),
+            *(isolation, base),
+        )
         is_alone = not own_screen and all(one is None for one in chosen)
         begun = await self.find_begun(key, actor=actor)
         if begun is None and anyway and is_alone:
@@ -188,6 +196,12 @@ class QueueService:
         args = await asyncio.to_thread(
             require_launchable, task, agent, capability, args, environment=environment, working_dir=working_dir
         )
+        repository = await asyncio.to_thread(find_repository, str(working_dir))
+        if (isolation or context.isolation) is Isolation.WORKTREE and repository is None:
+            raise UsageError(
+                f"{working_dir} is in no git repository, so that it has no working trees",
+                hint=f"`agentmon run {task.number} --isolation folder` runs it in the folder",
+            )
         request = await asyncio.to_thread(
             build_request,
             task,
@@ -198,13 +212,21 @@ class QueueService:
             danger_rules=await asyncio.to_thread(danger_rules_in_force, self._paths.danger_rules_file),
             is_typed=is_typed,
             project=await asyncio.to_thread(find_project, str(working_dir)),
+            repository=repository,
             message=message,
             history=history,
             start=start,
             parent_execution_id=parent_execution_id,
             own_screen=own_screen or (parent is not None and parent.mode is ExecutionMode.TMUX),
         )
-        request = replace(request, not_before=not_before, may_wait=when_ready, drops_dependencies=anyway)
+        request = replace(
+            request,
+            not_before=not_before,
+            may_wait=when_ready,
+            drops_dependencies=anyway,
+            isolation=isolation,
+            base=base,
+        )
         return await self._enqueue(request, environment, key=key, actor=actor)
 
     async def find_begun(self, key: IdempotencyKey | None, *, actor: Actor) -> Execution | None:

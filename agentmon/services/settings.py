@@ -12,6 +12,7 @@ from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.events import ActorType
 from agentmon.domain.execution_columns import columns_text, parse_columns
 from agentmon.domain.limits import LARGEST_RUNNING_LIMIT
+from agentmon.domain.worktrees import Isolation
 from agentmon.schedule import check_zone
 from agentmon.services.theme_names import THEME_KEY, require_theme
 from agentmon.settings import (
@@ -28,6 +29,7 @@ from agentmon.settings import (
 )
 from agentmon.store.board_setting import LIMITED, find_board_words, limit_name
 from agentmon.store.money_setting import find_money_words
+from agentmon.store.workspaces import SETTING_DEFAULTS
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ no budget, and what is not kept nobody can look up.
 _WORKSPACE_HELP: Final = {
     "max_running": "Most executions of this workspace that run at one time; 0 means no limit of its own.",
     "max_per_folder": "Most AI agents that work in one folder of this workspace at one time; 0 means any number.",
+    "isolation": "Where runs work: folder, worktree (a git worktree each), or auto: an AI agent gets a worktree while "
+    "another one works in the folder.",
     **{
         limit_name(status): f"Most cards that {status.label} of this workspace should have; 0 is as board.* says."
         for status in LIMITED
@@ -166,16 +170,16 @@ class SettingsService:
         values = self._values(await self._repository.all())
         if workspace is None:
             return values
-        limits = await self._workspaces.limits(workspace.id)
+        own = await self._workspaces.settings(workspace.id)
         return (
             *values,
             *(
                 SettingValue(
                     key=f"{_OF_WORKSPACE}{name}",
-                    value=limits[name],
-                    default=0,
+                    value=own.get(name, SETTING_DEFAULTS[name]),
+                    default=SETTING_DEFAULTS[name],
                     help=words,
-                    origin=SettingOrigin.STORED if limits[name] else SettingOrigin.DEFAULT,
+                    origin=SettingOrigin.STORED if name in own else SettingOrigin.DEFAULT,
                 )
                 for name, words in _WORKSPACE_HELP.items()
             ),
@@ -210,8 +214,10 @@ class SettingsService:
             await self.require_may_decide(actor)
         if workspace is not None and key.startswith(_OF_WORKSPACE):
             name = key.removeprefix(_OF_WORKSPACE)
-            limit = _limit(key, text, _LARGEST_LIMITS.get(name, _MOST_CARDS))
-            await self._workspaces.set_limit(workspace.id, name, limit, actor=actor, at=self._clock.now())
+            is_limit = isinstance(SETTING_DEFAULTS.get(name), int)
+            largest = _LARGEST_LIMITS.get(name, _MOST_CARDS)
+            chosen = _limit(key, text, largest) if is_limit else _isolation(key, text)
+            await self._workspaces.set(workspace.id, name, chosen, actor=actor, at=self._clock.now())
         else:
             stored: Mapping[str, object] = {**await self._repository.all(), key: text}
             checked = {setting.key: setting.value for setting in self._values(stored)}
@@ -227,9 +233,12 @@ class SettingsService:
             UsageError: Without it another setting could not be what it is.
             ConflictError: An agent would change what agents may decide.
         """
-        if key.startswith(_OF_WORKSPACE):
-            return await self.set(key, "0", actor=actor, workspace=workspace)
         await self.get(key, workspace)
+        if workspace is not None and key.startswith(_OF_WORKSPACE):
+            name = key.removeprefix(_OF_WORKSPACE)
+            await self._workspaces.set(workspace.id, name, None, actor=actor, at=self._clock.now())
+            wake_worker(self._paths.worker_socket)
+            return await self.get(key, workspace)
         if key.startswith(_OF_PERSONS):
             await self.require_may_decide(actor)
         self._values({name: value for name, value in (await self._repository.all()).items() if name != key})
@@ -254,6 +263,13 @@ class SettingsService:
                 )
             )
         return tuple(values)
+
+
+def _isolation(key: str, text: str) -> str:
+    written = text.strip().lower()
+    if written not in set(Isolation):
+        raise UsageError(f"setting {key} = {text!r}: one of {', '.join(Isolation)} is expected")
+    return written
 
 
 def _limit(key: str, text: str, largest: int) -> int:

@@ -46,7 +46,7 @@ class WorkspaceService:
         """Return the workspace that a folder belongs to.
 
         That is the nearest registered one at or above it, unless a git root lies nearer: a repository inside a
-        registered folder is a project of its own.
+        registered folder is a project of its own. A working tree that agentmon made belongs to that of its task.
         """
         folder, _ = await asyncio.to_thread(_resolved, folder)
         root = await asyncio.to_thread(find_workspace_root, folder)
@@ -65,7 +65,11 @@ class WorkspaceService:
         return found
 
     async def _registered(self, folder: Path, root: Path) -> Workspace | None:
-        found = await self._repository.find_by_roots([str(part) for part in (folder, *folder.parents)])
+        parts = [str(part) for part in (folder, *folder.parents)]
+        of_task = await self._repository.find_by_worktrees(parts)
+        if of_task is not None:
+            return of_task
+        found = await self._repository.find_by_roots(parts)
         is_root_of_one = await asyncio.to_thread(is_repository, root)
         is_nearer = found is not None and (not is_root_of_one or len(found.root_path) >= len(str(root)))
         return found if is_nearer else None

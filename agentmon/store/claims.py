@@ -24,6 +24,8 @@ from agentmon.store.parking import LAST_REST, release_after_set_back
 from agentmon.store.retries import LAST_RETRY_AFTER
 from agentmon.store.task_labels import select_tasks
 from agentmon.store.task_moves import SYSTEM_ACTOR, ask_about_waiting, move_tasks
+from agentmon.store.workspaces import DEFAULT_PER_FOLDER
+from agentmon.store.worktrees import give_worktrees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.ids import ExecutionId, WorkerId
+    from agentmon.domain.worktrees import WorktreePlaces
     from agentmon.store.database import Database
 
 _CANDIDATES_PER_CLAIM: Final = 2
@@ -59,19 +62,39 @@ def _overlap(one: str, other: str) -> str:
 _FOLDER: Final = (
     "coalesce(nullif(json_extract(t.input_context, '$.working_dir'), ''), nullif(a.working_dir, ''), w.root_path)"
 )
+# Its own, that of the conversation that goes on, or that of an earlier run of the task; NULL for none of them.
+_KEPT_WORKTREE: Final = """coalesce(
+    (SELECT k.id FROM worktrees k WHERE k.id = q.worktree_id AND k.status <> 'removed'),
+    (SELECT k.id FROM executions p JOIN worktrees k ON k.id = p.worktree_id AND k.status <> 'removed'
+     WHERE p.id = q.parent_execution_id),
+    (SELECT k.id FROM worktrees k INDEXED BY ix_worktrees_task_id
+     WHERE k.task_id = t.id AND k.status <> 'removed' ORDER BY k.id DESC LIMIT 1))"""
+# An agent finds a conversation again only in the folder in which it was.
+_GOES_ON_IN_FOLDER: Final = """EXISTS (
+    SELECT 1 FROM executions p
+    WHERE p.id = q.parent_execution_id AND p.session_id = q.session_id AND p.worktree_id IS NULL)"""
+_ISOLATION: Final = "coalesce(q.isolation, json_extract(t.input_context, '$.isolation'), a.isolation, w.isolation)"
+# Where a run of the queue works: in the folder, in a working tree that there is or that is new, or in the folder unless
+# another AI agent is at work there (`either`).
+_PLACE: Final = f"""CASE
+    WHEN {_ISOLATION} = 'folder' OR {_ISOLATION} = 'auto' AND {_GOES_ON_IN_FOLDER} THEN 'folder'
+    WHEN {_KEPT_WORKTREE} IS NOT NULL THEN 'kept'
+    WHEN {_ISOLATION} = 'worktree' THEN 'new'
+    WHEN a.tool_type = 'ai-agent' AND q.repository IS NOT NULL THEN 'either'
+    ELSE 'folder' END"""
 _AGENTS_IN_FOLDER: Final = f"""
-SELECT count(*) FROM executions e JOIN agents o ON o.id = e.agent_id AND o.tool_type = 'ai-agent'
-WHERE e.status IN ('cancelling', 'finalizing', 'queued', 'running') AND e.status <> 'queued'
-  AND {_overlap(_tree("e.working_dir"), _tree(_FOLDER))}
+SELECT coalesce(sum(h.runs), 0) FROM held h WHERE {_overlap("h.tree", _tree(_FOLDER))}
 """
 # Plain SQL with its words written out: a partial index is used only where the statement repeats its condition, and
 # building the statement anew for each claim costs more than all else about it. `room` says how many more executions an
 # agent or a workspace may have: worked out once, not for each row of the queue, counted only where there is a limit;
 # one that failed too often gets a single place until it succeeds. The folder is as `Agent.work_folder` names it, and is
-# held from the claim on: the AI agents in it, above it and below it are counted among what has a worker.
-_ROOMS: Final = """
+# held from the claim on: the AI agents that work in it, above it and below it, in no working tree of their own, are
+# counted among what has a worker.
+_ROOMS: Final = f"""
 agent_room AS MATERIALIZED (
-    SELECT a.id, a.tool_type, nullif(a.working_dir, '') AS working_dir, CASE
+    SELECT a.id, a.tool_type, nullif(a.working_dir, '') AS working_dir,
+        json_extract(a.metadata, '$.isolation') AS isolation, CASE
         WHEN a.max_concurrent = 0 AND (:park_after = 0 OR a.failure_streak < :park_after) THEN 1000000
         ELSE min(
             CASE WHEN a.max_concurrent = 0 THEN 1000000 ELSE a.max_concurrent END,
@@ -84,7 +107,8 @@ agent_room AS MATERIALIZED (
     WHERE (a.parked_until IS NULL OR a.parked_until <= :at) AND a.is_active AND a.removed_at IS NULL
 ),
 workspace_room AS MATERIALIZED (
-    SELECT w.id, w.root_path, coalesce(json_extract(w.settings, '$.max_per_folder'), 0) AS max_per_folder, CASE
+    SELECT w.id, w.root_path, coalesce(json_extract(w.settings, '$.isolation'), 'auto') AS isolation,
+        coalesce(json_extract(w.settings, '$.max_per_folder'), {DEFAULT_PER_FOLDER}) AS max_per_folder, CASE
         WHEN coalesce(json_extract(w.settings, '$.max_running'), 0) = 0 THEN 1000000
         ELSE json_extract(w.settings, '$.max_running') - (
             SELECT count(*) FROM agents a
@@ -93,6 +117,14 @@ workspace_room AS MATERIALIZED (
             CROSS JOIN tasks t ON t.id = e.task_id AND t.workspace_id = w.id)
         END AS room
     FROM workspaces w
+),
+held AS MATERIALIZED (
+    SELECT {_tree("e.working_dir")} AS tree, count(*) AS runs
+    FROM agents a
+    CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
+        ON e.agent_id = a.id AND e.status IN ('cancelling', 'finalizing', 'running')
+    WHERE a.tool_type = 'ai-agent' AND e.worktree_id IS NULL AND e.working_dir IS NOT NULL
+    GROUP BY 1
 )
 """
 _IN_ALL: Final = """(
@@ -103,8 +135,8 @@ _CLAIM: Final = text(f"""
 WITH {_ROOMS},
 ready AS (
     SELECT q.id, q.priority, q.queued_at, q.agent_id, t.workspace_id, a.room AS agent_room, w.room AS workspace_room,
-        {_FOLDER} AS folder, {_tree(_FOLDER)} AS tree,
-        CASE WHEN a.tool_type = 'ai-agent' THEN w.max_per_folder ELSE 0 END AS max_per_folder
+        {_FOLDER} AS folder, {_tree(_FOLDER)} AS tree, w.max_per_folder, a.tool_type = 'ai-agent' AS is_agent,
+        {_PLACE} AS place, {_KEPT_WORKTREE} AS kept_id
     FROM executions q INDEXED BY ix_executions_queued
     CROSS JOIN tasks t ON t.id = q.task_id
     CROSS JOIN agent_room a ON a.id = q.agent_id
@@ -119,30 +151,41 @@ ready AS (
           JOIN tasks p ON p.id = d.depends_on_task_id
           WHERE d.task_id = q.task_id AND {holds("p")})
       AND NOT EXISTS (SELECT 1 FROM budgets b WHERE {HOLDS_BACK})
-      AND (w.max_per_folder = 0 OR a.tool_type <> 'ai-agent' OR w.max_per_folder > ({_AGENTS_IN_FOLDER}))
+      AND (w.max_per_folder = 0 OR a.tool_type <> 'ai-agent' OR w.max_per_folder > ({_AGENTS_IN_FOLDER})
+           OR {_PLACE} <> 'folder')
     ORDER BY q.priority, q.queued_at, q.id
     LIMIT :candidates
 ),
 ranked AS (
-    SELECT id, priority, queued_at, agent_room, workspace_room, folder, CASE WHEN max_per_folder > 0 THEN EXISTS (
-            SELECT 1 FROM ready o
-            WHERE o.max_per_folder > 0 AND (o.priority, o.queued_at, o.id) < (r.priority, r.queued_at, r.id)
-              AND {_overlap("o.tree", "r.tree")}) ELSE 0 END AS is_behind_another,
+    SELECT id, priority, queued_at, agent_room, workspace_room, folder, place, kept_id,
+        CASE WHEN NOT is_agent OR place IN ('kept', 'new') OR place = 'folder' AND max_per_folder = 0 THEN 0
+            ELSE EXISTS (
+                SELECT 1 FROM ready o
+                WHERE o.is_agent AND o.place IN ('folder', 'either')
+                  AND (o.priority, o.queued_at, o.id) < (r.priority, r.queued_at, r.id)
+                  AND {_overlap("o.tree", "r.tree")})
+            OR place = 'either' AND EXISTS (SELECT 1 FROM held h WHERE {_overlap("h.tree", "r.tree")})
+        END AS is_behind_another,
         row_number() OVER (PARTITION BY agent_id ORDER BY priority, queued_at, id) AS agent_rank,
         row_number() OVER (PARTITION BY workspace_id ORDER BY priority, queued_at, id) AS workspace_rank
     FROM ready r
+),
+placed AS (
+    SELECT *, place = 'new' OR place = 'either' AND is_behind_another AS is_new FROM ranked
 )
 UPDATE executions
 SET status = 'running', worker_id = :worker_id, started_at = :at, heartbeat_at = :at, updated_at = :at,
-    working_dir = chosen.folder, wait_reason = NULL, error = NULL
+    working_dir = chosen.folder, worktree_id = chosen.worktree_id, wait_reason = NULL, error = NULL
 FROM (
-    SELECT id, folder FROM ranked
+    SELECT id, CASE WHEN is_new OR place = 'kept' THEN NULL ELSE folder END AS folder,
+        CASE WHEN place = 'kept' THEN kept_id END AS worktree_id
+    FROM placed
     WHERE agent_rank <= agent_room AND workspace_rank <= workspace_room
-      AND NOT is_behind_another
+      AND CASE WHEN is_new THEN :makes_worktrees ELSE NOT is_behind_another END
     ORDER BY priority, queued_at, id
     LIMIT max(0, min(:limit, :max_running - {_IN_ALL}))) chosen
 WHERE executions.id = chosen.id
-RETURNING id
+RETURNING id, working_dir
 """).bindparams(
     *(bindparam(name, type_=Moment()) for name in ("at", "last_written", "last_retry", "last_rest", "last_reset"))
 )
@@ -152,7 +195,8 @@ RETURNING id
 _FULL: Final = text(f"""
 WITH {_ROOMS}
 SELECT CASE
-    WHEN a.tool_type = 'ai-agent' AND w.max_per_folder > 0 AND w.max_per_folder <= ({_AGENTS_IN_FOLDER}) THEN 'folder'
+    WHEN a.tool_type = 'ai-agent' AND w.max_per_folder > 0 AND w.max_per_folder <= ({_AGENTS_IN_FOLDER})
+        AND {_PLACE} = 'folder' THEN 'folder'
     WHEN a.room <= 0 THEN 'agent'
     WHEN w.room <= 0 THEN 'workspace'
     WHEN :max_running <= {_IN_ALL} THEN 'all' END
@@ -171,7 +215,14 @@ class ClaimRepository:
         self._database = database
 
     async def claim(
-        self, *, worker_id: WorkerId, max_running: int, park_after: int, limit: int, at: datetime
+        self,
+        *,
+        worker_id: WorkerId,
+        max_running: int,
+        park_after: int,
+        limit: int,
+        worktrees: WorktreePlaces | None = None,
+        at: datetime,
     ) -> tuple[ClaimedExecution, ...]:
         """Take up to ``limit`` queued executions that every limit allows, in the order of the queue.
 
@@ -180,13 +231,15 @@ class ClaimRepository:
         that is spent, and takes nothing while the queue is paused. Urgent tasks come first, then the oldest; a retry
         counts as new. What waits longer than its reason ever asks for, or since a time to come, is due, since the clock
         was set back, and agents that were parked in that time are let go. The cards move to In progress in the same
-        transaction. When fewer come than asked for, another call may find more.
+        transaction, which also says in which folder each works, and writes down the working trees that are to be made.
+        When fewer come than asked for, another call may find more.
 
         Args:
             worker_id: Who takes them.
             max_running: Most executions that may have a process, over all workers.
             park_after: An agent with this many failures in a row gets one place only; 0 means that none does.
             limit: Most executions to take.
+            worktrees: Where working trees are made; None leaves what needs a new one in the queue.
             at: The time now.
         """
         executions, tasks = tables.executions, tables.tasks
@@ -195,6 +248,7 @@ class ClaimRepository:
             "max_running": max_running,
             "park_after": park_after,
             "limit": limit,
+            "makes_worktrees": worktrees is not None,
             "candidates": limit * _CANDIDATES_PER_CLAIM + _MORE_CANDIDATES,
             "at": at,
             "last_written": at + CLOCK_JITTER,
@@ -204,9 +258,13 @@ class ClaimRepository:
         }
         async with self._database.writing() as connection:
             await release_after_set_back(connection, at=at)
-            ids = (await connection.execute(_CLAIM, parameters)).scalars().all()
-            if not ids:
+            taken = (await connection.execute(_CLAIM, parameters)).all()
+            if not taken:
                 return ()
+            ids = [execution_id for execution_id, _ in taken]
+            isolated = [execution_id for execution_id, folder in taken if folder is None]
+            if isolated:
+                await give_worktrees(connection, isolated, folder=_FOLDER, places=worktrees, at=at)
             begun = await connection.execute(
                 select(
                     executions.c.id.label("execution_id"),

@@ -30,10 +30,12 @@ from agentmon.domain.ids import (
     UserId,
     WorkerId,
     WorkspaceId,
+    WorktreeId,
 )
 from agentmon.domain.refusals import Refusal, RefusalKind
 from agentmon.domain.task_status import AwaitedState, Priority, TaskStatus
 from agentmon.domain.tasks import AwaitedTask, InputContext, Schedule, Task, Workspace
+from agentmon.domain.worktrees import Isolation
 from agentmon.store.optional_columns import optional
 from agentmon.store.session_configs import session_config_of
 
@@ -87,11 +89,14 @@ def input_context_of(stored: Mapping[str, object]) -> InputContext:
     """Return the input context of the JSON object of a task; parts of another shape count as absent."""
     args, env_overrides, env_passed = stored.get("args"), stored.get("env_overrides"), stored.get("env_passed")
     capability_key, working_dir = stored.get("capability_key"), stored.get("working_dir")
+    isolation, base = stored.get("isolation"), stored.get("base")
     max_retries, prompt_additions = stored.get("max_retries"), stored.get("prompt_additions")
     return InputContext(
         capability_key=capability_key if isinstance(capability_key, str) else None,
         args=dict(args) if isinstance(args, dict) else {},
         working_dir=working_dir if isinstance(working_dir, str) else None,
+        isolation=Isolation(isolation) if isinstance(isolation, str) and isolation in set(Isolation) else None,
+        base=base if isinstance(base, str) else None,
         env_overrides={str(name): str(text) for name, text in env_overrides.items()}
         if isinstance(env_overrides, dict)
         else {},
@@ -107,6 +112,8 @@ def input_context_row(context: InputContext) -> dict[str, object]:
         "capability_key": context.capability_key,
         "args": dict(context.args),
         "working_dir": context.working_dir,
+        "isolation": context.isolation,
+        "base": context.base,
         "env_overrides": dict(context.env_overrides),
         "env_passed": list(context.env_passed),
         "prompt_additions": context.prompt_additions,
@@ -233,6 +240,7 @@ def execution_of(row: RowMapping) -> Execution:
         changed_files=row["changed_files"],
         lines_added=row["lines_added"],
         lines_removed=row["lines_removed"],
+        worktree_id=optional(WorktreeId, row["worktree_id"]),
         ending=None if row["ending"] is None else ending_of(row["ending"]),
         journal_problem=row["journal_problem"],
         tokens_used=row["tokens_used"],

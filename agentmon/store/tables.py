@@ -53,7 +53,7 @@ from agentmon.domain.operations import ArtifactKind, MessageRole, OperationStatu
 from agentmon.domain.programs import ProgramKind
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
 from agentmon.domain.task_status import Priority, TaskStatus
-from agentmon.domain.worktrees import WorktreeStatus
+from agentmon.domain.worktrees import Isolation, WorktreeStatus
 from agentmon.store.activity_sums import TRIGGERS
 from agentmon.store.board_counts import TASK_TRIGGERS
 from agentmon.store.column_types import Json, Moment, growing_id, word
@@ -569,6 +569,12 @@ class ExecutionRow(_Row, table=True):
     lines_removed: int | None
     """What it changed, summed over its changes; NULL when that is not known."""
     worktree_id: str | None = Field(foreign_key="worktrees.id", ondelete="SET NULL", sa_type=_ID)
+    """The working tree of its own, from its claim on; NULL when it works in the folder itself."""
+    repository: str | None
+    """The working tree around its folder when it was queued; NULL for none, and for what is no AI agent's."""
+    isolation: Isolation | None = Field(sa_type=word(Isolation, "isolation"))
+    base: str | None
+    """What was chosen for this run alone; NULL leaves it to its task."""
     tokens_used: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
     cost_nano: int | None = Field(sa_type=_BIG)
     """NULL means that no price is known, which is not a cost of nothing."""
@@ -588,16 +594,24 @@ class WorktreeRow(_Row, table=True):
     id: str = Field(primary_key=True, sa_type=_ID)
     workspace_id: str = Field(foreign_key="workspaces.id", ondelete="RESTRICT", sa_type=_ID)
     task_id: str = Field(foreign_key="tasks.id", ondelete="RESTRICT", sa_type=_ID)
-    repository: str
-    """The common git folder of the repository that it belongs to; absolute."""
+    source: str
+    """The working tree that it was made from, as its run was queued in; absolute."""
+    repository: str | None
+    """The common git folder of the repository that it belongs to; absolute, NULL until git was asked."""
     path: str
     branch: str
     base_branch: str | None
-    """The branch from which it was made, into which it is merged; NULL for a detached head."""
-    base_commit: str
+    """The branch from which it was made, into which it is merged; NULL for a detached head.
+
+    While ``base_commit`` is NULL, what was asked for.
+    """
+    base_commit: str | None
+    """NULL until it is known: nothing of it is on the disk before."""
     status: WorktreeStatus = Field(sa_type=word(WorktreeStatus, "status"))
     error: str | None
     """Why it could not be made or set up."""
+    slot: int | None
+    """Its number among those that are there, from which its block of ports follows; NULL until one is needed."""
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
 

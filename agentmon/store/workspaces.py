@@ -9,13 +9,14 @@ from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.ids import LOCAL_USER_ID, new_id
+from agentmon.domain.worktrees import Isolation, WorktreeStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.board_setting import LIMITED, limit_name
 from agentmon.store.mapping import workspace_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from agentmon.domain.events import Actor
@@ -23,8 +24,15 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Workspace
     from agentmon.store.database import Database
 
-LIMIT_NAMES: Final = ("max_running", "max_per_folder", *map(limit_name, LIMITED))
-"""The limits that a workspace can have of its own; claim and board read them from the JSON by these names."""
+DEFAULT_PER_FOLDER: Final = 1
+"""Two AI agents that work in one folder edit over each other."""
+SETTING_DEFAULTS: Final[Mapping[str, int | str]] = {
+    "max_running": 0,
+    "max_per_folder": DEFAULT_PER_FOLDER,
+    "isolation": Isolation.AUTO.value,
+    **{limit_name(status): 0 for status in LIMITED},
+}
+"""What a workspace can have of its own; claim and board read it from the JSON by these names."""
 
 
 class WorkspaceRepository:
@@ -41,6 +49,18 @@ class WorkspaceRepository:
             rows = (await connection.execute(statement)).mappings().all()
         found = [workspace_of(row) for row in rows]
         return max(found, key=lambda workspace: len(workspace.root_path), default=None)
+
+    async def find_by_worktrees(self, paths: Sequence[str]) -> Workspace | None:
+        """Return the workspace for whose task agentmon made a working tree at one of these paths."""
+        workspaces, worktrees = tables.workspaces, tables.worktrees
+        statement = (
+            select(workspaces)
+            .join(worktrees, worktrees.c.workspace_id == workspaces.c.id)
+            .where(worktrees.c.path.in_(paths), worktrees.c.status != WorktreeStatus.REMOVED)
+        )
+        async with self._database.reading() as connection:
+            row = (await connection.execute(statement)).mappings().first()
+        return None if row is None else workspace_of(row)
 
     async def find(self, workspace_id: WorkspaceId) -> Workspace | None:
         """Return the workspace of this id."""
@@ -64,33 +84,44 @@ class WorkspaceRepository:
             statement = select(tables.workspaces).where(tables.workspaces.c.root_path == root_path)
             return workspace_of((await connection.execute(statement)).mappings().one())
 
-    async def limits(self, workspace_id: WorkspaceId) -> dict[str, int]:
-        """Return the limits of the workspace by ``LIMIT_NAMES``; 0 means none of its own."""
+    async def settings(self, workspace_id: WorkspaceId) -> dict[str, int | str]:
+        """Return what the workspace says itself, by the names of ``SETTING_DEFAULTS``."""
         statement = select(tables.workspaces.c.settings).where(tables.workspaces.c.id == workspace_id)
         async with self._database.reading() as connection:
             stored = (await connection.execute(statement)).scalar_one()
-        limits = {name: stored.get(name, 0) for name in LIMIT_NAMES}
-        return {name: limit if isinstance(limit, int) else 0 for name, limit in limits.items()}
+        return {
+            name: stored[name]
+            for name, default in SETTING_DEFAULTS.items()
+            if isinstance(stored.get(name), type(default))
+        }
 
-    async def set_limit(self, workspace_id: WorkspaceId, name: str, limit: int, *, actor: Actor, at: datetime) -> None:
-        """Write a limit of the workspace, with its line in the audit trail."""
+    async def set(
+        self, workspace_id: WorkspaceId, name: str, chosen: int | str | None, *, actor: Actor, at: datetime
+    ) -> None:
+        """Write a setting of the workspace, with its line in the audit trail; None lets the default hold again."""
         workspaces = tables.workspaces
         async with self._database.writing() as connection:
             row = (await connection.execute(select(workspaces).where(workspaces.c.id == workspace_id))).mappings().one()
-            before = row["settings"].get(name, 0)
-            if before == limit:
+            settings = {key: kept for key, kept in row["settings"].items() if key != name}
+            before = row["settings"].get(name)
+            if before == chosen:
                 return
+            if chosen is not None:
+                settings[name] = chosen
             await connection.execute(
-                update(workspaces)
-                .where(workspaces.c.id == workspace_id)
-                .values(settings={**row["settings"], name: limit}, updated_at=at)
+                update(workspaces).where(workspaces.c.id == workspace_id).values(settings=settings, updated_at=at)
             )
             await append_task_event(
                 connection,
                 task_id=None,
                 actor=actor,
                 event_type=TaskEventType.SETTING_CHANGED,
-                payload={"key": f"workspace.{name}", "workspace": row["name"], "from": before, "to": limit},
+                payload={
+                    "key": f"workspace.{name}",
+                    "workspace": row["name"],
+                    "from": SETTING_DEFAULTS[name] if before is None else before,
+                    "to": SETTING_DEFAULTS[name] if chosen is None else chosen,
+                },
                 at=at,
             )
 

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution
     from agentmon.domain.ids import ExecutionId, WorkerId
+    from agentmon.domain.worktrees import WorktreePlaces
     from agentmon.paths import Paths
-    from agentmon.settings import WorkerSettings
+    from agentmon.settings import WorktreeSettings
     from agentmon.store.claims import ClaimRepository
     from agentmon.store.live_executions import LiveExecutionRepository
     from agentmon.worker.screen_watching import ScreenWatch
+    from agentmon.worker.settings_in_force import SettingsInForce
     from agentmon.worker.starting import Starter
     from agentmon.worker.watching import Watch, Watched
 
@@ -44,6 +46,7 @@ class Hosts:
         watch: Gets each of them.
         screens: Gets those whose agent has a screen of its own.
         starter: Starts their hosts.
+        places: Says where working trees are made.
         worker_id: The worker.
         paths: Where its files are.
         clock: Dates what is written.
@@ -59,6 +62,7 @@ class Hosts:
         watch: Watch,
         screens: ScreenWatch,
         starter: Starter,
+        places: Callable[[WorktreeSettings], WorktreePlaces],
         worker_id: WorkerId,
         paths: Paths,
         clock: Clock,
@@ -70,6 +74,7 @@ class Hosts:
         self._watch = watch
         self._screens = screens
         self._starter = starter
+        self._places = places
         self._worker_id = worker_id
         self._clock = clock
         self._on_news = on_news
@@ -82,19 +87,20 @@ class Hosts:
         self.has_waiting = True
         """Whether executions were in the queue at the last claim."""
 
-    async def claim(self, settings: WorkerSettings, group: asyncio.TaskGroup) -> None:
+    async def claim(self, settings: SettingsInForce, group: asyncio.TaskGroup) -> None:
         """Claim and start as many as there is room for.
 
         Raises:
             StoreError: What was claimed and not begun is taken over like that of a worker that is gone.
         """
-        while len(self._watch) < settings.max_running:
+        while len(self._watch) < settings.worker.max_running:
             async with self._adding:
                 claimed = await self._claims.claim(
                     worker_id=self._worker_id,
-                    max_running=settings.max_running,
-                    park_after=settings.park_after_failures,
-                    limit=settings.max_running - len(self._watch),
+                    max_running=settings.worker.max_running,
+                    park_after=settings.worker.park_after_failures,
+                    limit=settings.worker.max_running - len(self._watch),
+                    worktrees=self._places(settings.worktrees),
                     at=self._clock.now(),
                 )
                 for one in claimed:
@@ -105,7 +111,7 @@ class Hosts:
                 break
         self.has_waiting = await self._claims.count_waiting() > 0
 
-    async def take_over(self, settings: WorkerSettings, group: asyncio.TaskGroup, *, may_start: bool) -> None:
+    async def take_over(self, settings: SettingsInForce, group: asyncio.TaskGroup, *, may_start: bool) -> None:
         """Watch what workers that are gone left running, and start what they claimed and never began.
 
         So is what this worker claimed itself and could not read afterwards.
@@ -116,7 +122,7 @@ class Hosts:
             if not claims:
                 return
             now = self._clock.now()
-            free = self._takeover.find_free(claims, after_s=settings.takeover_after_s, at=now)
+            free = self._takeover.find_free(claims, after_s=settings.worker.takeover_after_s, at=now)
             if len(free) < len(claims):
                 others = len(claims) - len(free)
                 self._complain(f"{others} runs belong to a worker of another folder or machine", "hosts")
@@ -149,7 +155,7 @@ class Hosts:
                 return []
         return [one for execution_id in free for one in await self._read_taken([execution_id])]
 
-    async def look_after(self, settings: WorkerSettings, group: asyncio.TaskGroup, *, may_start: bool) -> None:
+    async def look_after(self, settings: SettingsInForce, group: asyncio.TaskGroup, *, may_start: bool) -> None:
         """Look whether the hosts live, start those that never began, and settle what dead ones left."""
         look = await self._watch.look_at_hosts()
         for watched in look.lost:
@@ -157,7 +163,7 @@ class Hosts:
         for watched in look.unbegun if may_start else ():
             await self._start_again(watched, settings, group)
         await self.take_over(settings, group, may_start=may_start)
-        if time.monotonic() - self._beaten_at >= settings.heartbeat_s:
+        if time.monotonic() - self._beaten_at >= settings.worker.heartbeat_s:
             await self.beat([watched.id for watched in look.alive])
 
     async def beat(self, alive: Sequence[ExecutionId] = ()) -> None:
@@ -166,7 +172,7 @@ class Hosts:
         particulars = self._owner.particulars(version=__version__)
         await self._live.beat(alive, worker_id=self._worker_id, particulars=particulars, at=self._clock.now())
 
-    async def _start_again(self, watched: Watched, settings: WorkerSettings, group: asyncio.TaskGroup) -> None:
+    async def _start_again(self, watched: Watched, settings: SettingsInForce, group: asyncio.TaskGroup) -> None:
         if watched.start_tries >= (_MAX_TRIES_WITH_PROBLEM if watched.start_problem else _MAX_START_TRIES):
             reason = watched.start_problem or "its host did not start"
             reason = f"{reason}; `agentmon doctor` shows whether tmux and Python work"
@@ -187,7 +193,7 @@ class Hosts:
     def _start_apart(
         self,
         claimed: ClaimedExecution,
-        settings: WorkerSettings,
+        settings: SettingsInForce,
         group: asyncio.TaskGroup,
         *,
         after: asyncio.Task[None] | None = None,
@@ -199,11 +205,19 @@ class Hosts:
         )
 
     async def _start(
-        self, claimed: ClaimedExecution, settings: WorkerSettings, after: asyncio.Task[None] | None
+        self, claimed: ClaimedExecution, settings: SettingsInForce, after: asyncio.Task[None] | None
     ) -> None:
         if after is not None:
             await asyncio.wait([after])
-        problem = await self._starter.start(claimed, settings)
+        watched = self._watch.find(claimed.execution.id)
+        if watched is None or watched.is_being_prepared:
+            return
+        watched.is_being_prepared = True
+        try:
+            problem = await self._starter.start(claimed, settings)
+        finally:
+            watched.is_being_prepared = False
+            watched.start_asked_at = time.monotonic()
         watched = self._watch.find(claimed.execution.id)
         if watched is None or watched.ending is not None or watched.has_begun:
             return

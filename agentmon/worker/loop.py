@@ -36,6 +36,7 @@ from agentmon.worker.sweeping import sweep_environments
 from agentmon.worker.telemetry_receiver import TelemetryReceiver
 from agentmon.worker.thinning import Thinner
 from agentmon.worker.watching import Watch
+from agentmon.worker.worktree_making import WorktreeMaker
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -141,6 +142,9 @@ class WorkerLoop:
         )
         self._notifier = Notifier(audit=repositories.audit, place_file=paths.notified, clock=clock)
         self._telemetry = TelemetryReceiver(place_file=paths.telemetry_place, told=repositories.told_usage)
+        self._worktrees = WorktreeMaker(
+            worktrees=repositories.worktrees, agent_files=repositories.agent_files, paths=paths, clock=clock
+        )
         self._hosts = Hosts(
             claims=repositories.claims,
             live=repositories.live,
@@ -150,12 +154,15 @@ class WorkerLoop:
                 tmux=tmux,
                 live=repositories.live,
                 approvals=repositories.approvals,
+                worktrees=self._worktrees,
+                on_placed=self._watch.place,
                 paths=paths,
                 worker_id=self.worker_id,
                 clock=clock,
                 look_before=recorder.begin,
                 telemetry_target=self._telemetry.target_of,
             ),
+            places=self._worktrees.places,
             worker_id=self.worker_id,
             paths=paths,
             clock=clock,
@@ -227,7 +234,7 @@ class WorkerLoop:
             await asyncio.sleep(self._supervisor.pause_s(settling_in.name))
 
         async def look_after_hosts() -> None:
-            await self._hosts.look_after(self._settings.worker, group, may_start=not self._is_paused)
+            await self._hosts.look_after(self._settings, group, may_start=not self._is_paused)
 
         async def end() -> None:
             plain, long = self._finalizer.begin()
@@ -239,7 +246,7 @@ class WorkerLoop:
             # What was just spent has to hold back what would start now; that it cannot be looked at holds up nothing.
             if not self._supervisor.pause_s(self._spending_turn.name):
                 await self._attempt_budgets()
-            await self._hosts.claim(self._settings.worker, group)
+            await self._hosts.claim(self._settings, group)
 
         loops = {
             "look": self._keep("watch", self._look_for_news, self._look, rest=self._rest),
@@ -261,10 +268,11 @@ class WorkerLoop:
     async def _settle_in(self, group: asyncio.TaskGroup) -> None:
         await self._read_state()
         await self._hosts.beat()
-        await self._hosts.take_over(self._settings.worker, group, may_start=not self._is_paused)
+        await self._hosts.take_over(self._settings, group, may_start=not self._is_paused)
         self._commands.set()
         await self._repositories.claims.ask_about_waiting(at=self._clock.now())
         await sweep_environments(self._repositories.live, self._paths)
+        group.create_task(self._worktrees.settle(), name="working trees")
 
     def _keep(
         self,

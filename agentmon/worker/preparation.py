@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
@@ -19,6 +20,8 @@ from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.telemetry_launch import TelemetryLaunch, telemetry_launch
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agentmon.domain.executions import ClaimedExecution, Execution
     from agentmon.paths import Paths
     from agentmon.runners.telemetry_launch import TelemetryTarget
@@ -29,6 +32,7 @@ ROWS: Final = 50
 """Size of a session that nobody looks at: wide enough that tables are not broken."""
 _INTERRUPTS: Final = {ToolType.AI_AGENT: ("INT", "TERM")}
 """The signals that ask a program to end, gentlest first; an agent takes the first as a person's ctrl+c."""
+NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 _HOST_MAIN: Final = Path(host.__file__).with_name("__main__.py")
 
 
@@ -49,8 +53,28 @@ def host_command(folder: ExecutionFolder) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(_HOST_MAIN), str(folder.path))
 
 
+def environment_of(claimed: ClaimedExecution, folder: ExecutionFolder) -> Mapping[str, str]:
+    """Return the chosen environment of an execution: as it was queued, else what the worker's own allows."""
+    environment = folder.read_environment()
+    if environment is not None:
+        return environment
+    context = claimed.task.input_context
+    return select_environment(
+        os.environ,
+        allowlist=claimed.agent.env_allowlist,
+        passed=context.env_passed,
+        overrides=context.env_overrides,
+    )
+
+
 def prepare(
-    claimed: ClaimedExecution, *, paths: Paths, settings: WorkerSettings, telemetry: TelemetryTarget | None = None
+    claimed: ClaimedExecution,
+    *,
+    paths: Paths,
+    settings: WorkerSettings,
+    telemetry: TelemetryTarget | None = None,
+    variables: Mapping[str, str] = NO_VARIABLES,
+    continues_log: bool = False,
 ) -> ExecutionFolder:
     """Fill the folder of an execution with what its host needs; doing it again is harmless until the host has begun.
 
@@ -62,23 +86,18 @@ def prepare(
         settings: How long it gets to end.
         telemetry: Where an agent in its own screen is to send its telemetry; one that is spoken to in a protocol tells
             its answers there.
+        variables: What the program is told beside its environment.
+        continues_log: Whether its log has begun already.
 
     Raises:
         AgentmonError: It cannot be started this way; the message says why.
         OSError: The folder cannot be written.
     """
-    execution, task, capability = claimed.execution, claimed.task, claimed.capability
+    execution, capability = claimed.execution, claimed.capability
     folder = folder_of(execution, paths)
     folder.make()
     folder.set_tries_aside(execution.attempt)
-    environment = folder.read_environment()
-    if environment is None:
-        environment = select_environment(
-            os.environ,
-            allowlist=claimed.agent.env_allowlist,
-            passed=task.input_context.env_passed,
-            overrides=task.input_context.env_overrides,
-        )
+    environment = environment_of(claimed, folder)
     config = claimed.agent.session_config
     launch = TelemetryLaunch()
     if telemetry is not None and execution.mode is ExecutionMode.TMUX:
@@ -92,6 +111,7 @@ def prepare(
         )
         | dict(launch.environment)
         | dict(environment)
+        | dict(variables)
         | {"AGENTMON_EXECUTION_ID": execution.id}
     )
     folder.write_spec(
@@ -108,6 +128,7 @@ def prepare(
             "notify_socket": str(paths.worker_socket),
             "columns": COLUMNS,
             "rows": ROWS,
+            "continues_log": continues_log,
         }
         | ({"conversation": _conversation(claimed)} if execution.mode.is_protocol else {})
     )
@@ -116,9 +137,14 @@ def prepare(
 
 def working_dir_of(claimed: ClaimedExecution) -> str:
     """Return the absolute path of the folder it works in: that of its claim, or what a claim would choose."""
-    return claimed.execution.working_dir or claimed.agent.work_folder(
-        claimed.task.input_context.working_dir, claimed.workspace_root
-    )
+    return claimed.execution.working_dir or asked_folder_of(claimed)
+
+
+def asked_folder_of(claimed: ClaimedExecution) -> str:
+    """Return the absolute path of the folder that it is about, also when it works in a working tree of its own."""
+    if claimed.execution.worktree_id is None and claimed.execution.working_dir is not None:
+        return claimed.execution.working_dir
+    return claimed.agent.work_folder(claimed.task.input_context.working_dir, claimed.workspace_root)
 
 
 def command_of(claimed: ClaimedExecution) -> tuple[str, ...]:

@@ -25,6 +25,15 @@ class ProjectFolders:
         return project
 
 
+def find_repository(folder: str) -> str | None:
+    """Return the top of the working tree around a folder, links followed; None where there is none."""
+    try:
+        start = Path(folder).resolve()
+        return next((str(place) for place in (start, *start.parents) if is_repository(place)), None)
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
 def find_project(folder: str) -> str:
     """Return what ``ProjectFolders.project_of`` does; looks at the disk each time."""
     start = Path(folder)

@@ -29,6 +29,7 @@ from agentmon.store.told_usage import ToldUsageRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
 from agentmon.store.workspaces import WorkspaceRepository
+from agentmon.store.worktrees import WorktreeRepository
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,6 +62,7 @@ class Repositories:
     audit: AuditRepository
     approval_rules: ApprovalRuleRepository
     workspaces: WorkspaceRepository
+    worktrees: WorktreeRepository
     told_usage: ToldUsageRepository
     usage_days: UsageDayRepository
     usage_prices: UsagePriceRepository
@@ -96,6 +98,7 @@ class Repositories:
             audit=AuditRepository(database),
             approval_rules=ApprovalRuleRepository(database),
             workspaces=WorkspaceRepository(database),
+            worktrees=WorktreeRepository(database),
             told_usage=ToldUsageRepository(database),
             usage_days=UsageDayRepository(database),
             usage_prices=UsagePriceRepository(database),

@@ -52,6 +52,7 @@ def build_request(
     start: ConversationStart = ConversationStart.FRESH,
     parent_execution_id: ExecutionId | None = None,
     own_screen: bool = False,
+    repository: str | None = None,
 ) -> ExecutionRequest:
     """Return the request for one execution of a task.
 
@@ -69,6 +70,7 @@ def build_request(
         start: How the conversation begins.
         parent_execution_id: The execution whose conversation goes on.
         own_screen: Whether the agent shows its own screen instead of speaking its protocol.
+        repository: The working tree around that folder; None for a folder in no repository.
 
     Raises:
         ArgumentsError: The prompt is empty, or a placeholder of it is unknown.
@@ -108,6 +110,7 @@ def build_request(
             is_typed=is_typed,
         ),
         max_retries=task.input_context.max_retries,
+        repository=repository if mode.is_conversation else None,
     )
 
 

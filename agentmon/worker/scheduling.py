@@ -17,7 +17,7 @@ from agentmon.schedule import next_time
 from agentmon.store.budget_enforcing import NEVER
 from agentmon.threads import in_daemon_thread
 from agentmon.worker.file_trust import require_trusted
-from agentmon.worker.project_folders import find_project
+from agentmon.worker.project_folders import find_project, find_repository
 from agentmon.worker.requests import build_request
 
 if TYPE_CHECKING:
@@ -182,6 +182,7 @@ class Scheduler:
                 danger_rules=danger_rules_in_force(self._paths.danger_rules_file),
                 is_typed=is_typed,
                 project=find_project(working_dir),
+                repository=find_repository(working_dir),
             ),
             name=f"folder of task {task.id}",
         )

@@ -13,6 +13,7 @@ from agentmon.settings import (
     NotificationSettings,
     SearchSettings,
     WorkerSettings,
+    WorktreeSettings,
     load_settings,
 )
 
@@ -32,6 +33,7 @@ class SettingsInForce:
     history: HistorySettings
     search: SearchSettings
     notifications: NotificationSettings
+    worktrees: WorktreeSettings
 
 
 def read_settings(settings_file: Path | None, stored: Mapping[str, object]) -> SettingsInForce:
@@ -48,4 +50,5 @@ def read_settings(settings_file: Path | None, stored: Mapping[str, object]) -> S
         history=load_settings(HistorySettings, settings_file, stored),
         search=load_settings(SearchSettings, settings_file, stored),
         notifications=load_settings(NotificationSettings, settings_file, stored),
+        worktrees=load_settings(WorktreeSettings, settings_file, stored),
     )

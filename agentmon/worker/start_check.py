@@ -11,7 +11,7 @@ from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import RunnerError
 from agentmon.domain.start_danger import start_danger
 from agentmon.runners.danger import danger_rules_in_force
-from agentmon.worker.preparation import command_of, working_dir_of
+from agentmon.worker.preparation import asked_folder_of, command_of
 from agentmon.worker.requests import start_digest
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ async def require_as_queued(
 def _require_as_queued(claimed: ClaimedExecution, allowed: Approval | None, danger_rules_file: Path) -> None:
     words = command_of(claimed)
     if allowed is not None:
-        if start_digest(shlex.join(words), working_dir_of(claimed)) != allowed.input_digest:
+        if start_digest(shlex.join(words), asked_folder_of(claimed)) != allowed.input_digest:
             raise RunnerError("what it would run, or where, is not what was allowed any more", hint=_HINT)
         return
     finding = danger_rules_in_force(danger_rules_file).judge(words)

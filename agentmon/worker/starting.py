@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.runners.telemetry_launch import TelemetryTarget
     from agentmon.runners.tmux import Tmux
-    from agentmon.settings import WorkerSettings
     from agentmon.store.approvals import ApprovalRepository
     from agentmon.store.live_executions import LiveExecutionRepository
+    from agentmon.worker.settings_in_force import SettingsInForce
+    from agentmon.worker.worktree_making import WorktreeMaker
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +53,8 @@ class Starter:
         tmux: Tmux,
         live: LiveExecutionRepository,
         approvals: ApprovalRepository,
+        worktrees: WorktreeMaker,
+        on_placed: Callable[[ClaimedExecution], None],
         paths: Paths,
         worker_id: WorkerId,
         clock: Clock,
@@ -61,25 +64,38 @@ class Starter:
         self._tmux = tmux
         self._live = live
         self._approvals = approvals
+        self._worktrees = worktrees
+        self._on_placed = on_placed
         self._paths = paths
         self._worker_id = worker_id
         self._clock = clock
         self._look_before = look_before
         self._telemetry_target = telemetry_target
 
-    async def start(self, claimed: ClaimedExecution, settings: WorkerSettings) -> StartProblem | None:
+    async def start(self, claimed: ClaimedExecution, settings: SettingsInForce) -> StartProblem | None:
         """Start the host and return None, or what is in the way.
 
         A tmux that is missing or does not answer may come back, and the session may exist: the execution stays as it
         is and is looked at again. Starting twice is safe, since a second host refuses to touch the folder of the first.
+        A working tree is made first, which takes as long as the repository is large and its set-up needs.
         """
         execution = claimed.execution
         name = session_name(execution)
         try:
             await require_as_queued(claimed, approvals=self._approvals, danger_rules_file=self._paths.danger_rules_file)
-            await self._look_before(claimed)
+            made = await self._worktrees.make(claimed, settings.worktrees)
+            self._on_placed(made.claimed)
+            await self._look_before(made.claimed)
             target = self._telemetry_target(execution.id)
-            filled = partial(prepare, claimed, paths=self._paths, settings=settings, telemetry=target)
+            filled = partial(
+                prepare,
+                made.claimed,
+                paths=self._paths,
+                settings=settings.worker,
+                telemetry=target,
+                variables=made.environment,
+                continues_log=made.has_output,
+            )
             async with asyncio.timeout(_PREPARED_WITHIN_S):
                 folder = await in_daemon_thread(filled, name="prepare")
             await self._tmux.start_session(

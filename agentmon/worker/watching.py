@@ -70,6 +70,8 @@ class Watched:
     start_asked_at: float
     """Monotonic time of the last try to start its host."""
     start_tries: int = 1
+    is_being_prepared: bool = False
+    """Whether what its host needs is being made, which a large repository may take minutes for."""
     start_problem: str = ""
     """What was in the way of the last try, if that may pass."""
     found_dead_at: float | None = None
@@ -181,6 +183,12 @@ class Watch:
     def find(self, execution_id: ExecutionId) -> Watched | None:
         """Return what is known of an execution that is not over."""
         return self._watched.get(execution_id)
+
+    def place(self, claimed: ClaimedExecution) -> None:
+        """Take note of where an execution works, which is certain once its working tree is made."""
+        watched = self._watched.get(claimed.execution.id)
+        if watched is not None:
+            watched.claimed = claimed
 
     async def read_journals(self, execution_ids: Collection[ExecutionId] | None = None) -> bool:
         """Bring what is new in the journals (of all, when none is named) into the database.
@@ -313,6 +321,8 @@ class Watch:
             if is_alive:
                 watched.found_dead_at = None
                 alive.append(watched)
+            elif watched.is_being_prepared:
+                continue
             elif not watched.has_begun:
                 patience_s = _PROBLEM_PATIENCE_S if watched.start_problem else _START_PATIENCE_S
                 if time.monotonic() - watched.start_asked_at > patience_s:

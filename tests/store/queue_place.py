@@ -148,7 +148,7 @@ async def opened_queue(
         workspaces = {}
         for name, limit in workspace_limits.items():
             workspace = await rows.register(root_path=f"/{name}", name=name, at=NOON)
-            await rows.set_limit(workspace.id, "max_running", limit, actor=USER_ACTOR, at=NOON)
+            await rows.set(workspace.id, "max_running", limit, actor=USER_ACTOR, at=NOON)
             workspaces[name] = workspace.id
         await AgentRepository(opened.database).add_missing(agents, at=NOON)
         yield QueuePlace(

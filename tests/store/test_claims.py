@@ -132,7 +132,7 @@ async def test_urgent_work_comes_first_then_the_oldest(place: QueuePlace) -> Non
 async def test_of_agents_in_one_folder_no_more_start_than_the_workspace_allows(tmp_path: Path) -> None:
     robots = [an_agent("robot", max_concurrent=0, tool_type=ToolType.AI_AGENT), an_agent("tool", max_concurrent=0)]
     async with opened_queue(tmp_path / "a.db", robots, {"wide": 0}) as place:
-        await WorkspaceRepository(place.database).set_limit(
+        await WorkspaceRepository(place.database).set(
             place.workspaces["wide"], "max_per_folder", 1, actor=USER_ACTOR, at=NOON
         )
         first, second = [await _queue(place, "robot") for _ in range(2)]
@@ -153,7 +153,7 @@ async def test_of_agents_in_one_folder_no_more_start_than_the_workspace_allows(t
 async def test_a_folder_counts_with_those_below_and_above_it(tmp_path: Path) -> None:
     robot = an_agent("robot", max_concurrent=0, tool_type=ToolType.AI_AGENT)
     async with opened_queue(tmp_path / "a.db", [robot], {"wide": 0}) as place:
-        await WorkspaceRepository(place.database).set_limit(
+        await WorkspaceRepository(place.database).set(
             place.workspaces["wide"], "max_per_folder", 1, actor=USER_ACTOR, at=NOON
         )
         inner, outer, beside, again = [await _queue(place, "robot") for _ in range(4)]

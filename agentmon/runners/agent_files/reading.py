@@ -39,11 +39,9 @@ def read_agents_text(text: str, *, place: str) -> tuple[Agent, ...]:
     Raises:
         UsageError: It is no TOML, or an entry is missing, unknown or of the wrong kind; the message names its place.
     """
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{place} is not TOML: {error}", hint="`agentmon agents export` shows the form") from error
-    tables = Entry(document, place=place, known=frozenset({"agent"})).tables("agent")
+    document = _document(text, place)
+    # A file may say how working trees are set up, and nothing else.
+    tables = _entry(document, place).tables("agent") if "agent" in document or "worktree" not in document else []
     if len(tables) > _MOST_AGENTS:
         raise UsageError(f"{place} has more than {_MOST_AGENTS} agents")
     agents = tuple(_agent(table, place) for table in tables)
@@ -52,6 +50,31 @@ def read_agents_text(text: str, *, place: str) -> tuple[Agent, ...]:
     if repeated:
         raise UsageError(f"{place}: two agents are called {repeated[0]}")
     return agents
+
+
+def read_setup(text: str, *, place: str) -> str:
+    """Return the command that sets up a new working tree: ``setup`` of the table ``[worktree]``; empty without one.
+
+    Raises:
+        UsageError: As for ``read_agents_text``.
+    """
+    table = _document(text, place).get("worktree", {})
+    if not isinstance(table, dict):
+        raise UsageError(f"{place}: worktree must be a table, written [worktree]")
+    return Entry(table, place=f"{place}, worktree", known=frozenset({"setup"})).text("setup", default="")
+
+
+def _document(text: str, place: str) -> Mapping[str, object]:
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{place} is not TOML: {error}", hint="`agentmon agents export` shows the form") from error
+    _entry(document, place)
+    return document
+
+
+def _entry(document: Mapping[str, object], place: str) -> Entry:
+    return Entry(document, place=place, known=frozenset({"agent", "worktree"}))
 
 
 def _agent(table: Mapping[str, object], place: str) -> Agent:

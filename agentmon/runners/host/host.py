@@ -72,7 +72,8 @@ def _run(folder: str, lock_file: int, journal: Journal) -> int:
         problem = str(error)
     if spec is not None and problem is None:
         try:
-            output = OutputLog(os.path.join(folder, "output.log"), spec.max_output_bytes)
+            path = os.path.join(folder, "output.log")
+            output = OutputLog(path, spec.max_output_bytes, goes_on=spec.continues_log)
         except OSError as error:
             problem = f"output.log cannot be created: {error.strerror}"
         else:

@@ -14,18 +14,28 @@ class OutputLog:
     At the cap the file becomes its first half, a line that says how much was left out, and its last quarter.
     """
 
-    __slots__ = ("_cap_bytes", "_file", "_marker_bytes", "_path", "_size_bytes", "_unwritten", "left_out_bytes")
+    __slots__ = (
+        "_cap_bytes",
+        "_file",
+        "_marker_bytes",
+        "_path",
+        "_size_bytes",
+        "_unwritten",
+        "first_bytes",
+        "left_out_bytes",
+    )
 
-    def __init__(self, path: str, cap_bytes: int) -> None:
-        """Create the file; ``cap_bytes`` 0 means no cap.
+    def __init__(self, path: str, cap_bytes: int, *, goes_on: bool = False) -> None:
+        """Create the file, or go on behind what it holds; ``cap_bytes`` 0 means no cap.
 
         Raises:
             OSError: It cannot be created.
         """
         self._path = path
         self._cap_bytes = cap_bytes
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        self._size_bytes = 0
+        begin = 0 if goes_on else os.O_TRUNC
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | begin | os.O_CLOEXEC, 0o600)
+        self._size_bytes = self.first_bytes = os.fstat(self._file).st_size
         self._marker_bytes = 0
         self._unwritten = b""
         self.left_out_bytes = 0

@@ -41,6 +41,7 @@ class Spec:
         "argv",
         "attempt",
         "columns",
+        "continues_log",
         "conversation",
         "execution_id",
         "exit_grace_s",
@@ -58,6 +59,7 @@ class Spec:
         self.execution_id = _text(document, "execution_id")
         self.mode = _text(document, "mode", "template")
         self.conversation = _conversation(document)
+        self.continues_log = document.get("continues_log") is True
         self.attempt = int(_number(document, "attempt", 0.0))
         self.argv = _texts(document, "argv")
         self.working_dir = _text(document, "working_dir")

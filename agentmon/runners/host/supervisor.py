@@ -67,6 +67,7 @@ class Supervisor:
         now = time.monotonic()
         self._pane = Pane(self._attachment, now)
         self._progress = Progress()
+        self._progress.byte_count = output.first_bytes
         self._line: Pump | Conversation | None = None
         """What is said to the program and by it; ``None`` before it was started."""
         self._early_commands: list[Command] = []

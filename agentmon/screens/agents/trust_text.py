@@ -43,8 +43,11 @@ def trust_line(state: AgentFileState, now: datetime) -> Content:
 
 
 def file_text(state: AgentFileState, width: int) -> Content:
-    """Return every agent of the file with all that it would run, in lines of so many cells."""
-    return Content("\n").join([line for agent in state.agents for line in _agent_lines(state, agent, width)])
+    """Return all that the file would run, with every agent of it, in lines of so many cells."""
+    lines = [line for agent in state.agents for line in _agent_lines(state, agent, width)]
+    if state.setup:
+        lines = [Content.styled("In each new worktree", "bold"), *_lines("    $ ", state.setup, width), Content(), *lines]
+    return Content("\n").join(lines)
 
 
 def _agent_lines(state: AgentFileState, agent: Agent, width: int) -> Iterator[Content]:

@@ -19,13 +19,15 @@ CREATE TABLE worktrees (
     id VARCHAR(36) NOT NULL,
     workspace_id VARCHAR(36) NOT NULL,
     task_id VARCHAR(36) NOT NULL,
-    repository VARCHAR NOT NULL,
+    source VARCHAR NOT NULL,
+    repository VARCHAR,
     path VARCHAR NOT NULL,
     branch VARCHAR NOT NULL,
     base_branch VARCHAR,
-    base_commit VARCHAR NOT NULL,
+    base_commit VARCHAR,
     status VARCHAR(7) NOT NULL,
     error VARCHAR,
+    slot INTEGER,
     created_at VARCHAR(24) NOT NULL,
     updated_at VARCHAR(24) NOT NULL,
     CONSTRAINT pk_worktrees PRIMARY KEY (id),
@@ -49,13 +51,15 @@ _CHANGED = {
             (
                 "working_dir VARCHAR, before_snapshot VARCHAR, after_snapshot VARCHAR, snapshot_note VARCHAR,"
                 " changed_files INTEGER, lines_added INTEGER, lines_removed INTEGER, worktree_id VARCHAR(36),"
+                " repository VARCHAR, isolation VARCHAR(8), base VARCHAR,"
             ),
         ),
         (
             "CHECK (activity IN ('working', 'waiting', 'unknown'))",
             (
                 "CHECK (activity IN ('working', 'waiting', 'unknown')), CONSTRAINT fk_executions_worktree_id"
-                " FOREIGN KEY(worktree_id) REFERENCES worktrees (id) ON DELETE SET NULL"
+                " FOREIGN KEY(worktree_id) REFERENCES worktrees (id) ON DELETE SET NULL,"
+                " CONSTRAINT ck_executions_isolation CHECK (isolation IN ('auto', 'folder', 'worktree'))"
             ),
         ),
     ),

@@ -216,6 +216,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             schedules=ScheduleRepository(database),
             tasks=tasks,
             authors=TaskAuthorRepository(database),
+            claims=ClaimRepository(database),
             agents=agents,
             agent_files=agent_files,
             workspaces=workspaces,

@@ -16,6 +16,7 @@ from agentmon.cli.task_options import valid_text
 from agentmon.domain.agent_changes import AgentChanges
 from agentmon.domain.agents import Agent
 from agentmon.domain.errors import FieldError, UsageError
+from agentmon.domain.worktrees import Isolation
 from agentmon.runners.adapters.template import parse_command
 
 SlugArgument = Annotated[str, typer.Argument(metavar="SLUG", help="The program, as `agentmon agents` names it.")]
@@ -39,6 +40,13 @@ class AgentOptions:
     folder: Annotated[
         str | None, typer.Option("--dir", metavar="PATH", help="Where it works when the task names no folder.")
     ] = None
+    isolation: Annotated[
+        str | None,
+        typer.Option(
+            "--isolation", metavar="auto|folder|worktree", help="Whether it works in git worktrees of its own."
+        ),
+    ] = None
+    """An empty one leaves it to the workspace again."""
     passed: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,6 +87,8 @@ class AgentOptions:
             new["binary_path"] = self.program
         if self.base_args is not None:
             new["base_args"] = parse_command(valid_text(self.base_args)) if self.base_args.strip() else ()
+        if self.isolation is not None:
+            new["isolation"] = _isolation(self.isolation.strip())
         if self.passed or self.not_passed:
             new["env_allowlist"] = _names(agent.env_allowlist, self.passed or (), self.not_passed or ())
         if self.max_concurrent is not None:
@@ -93,6 +103,12 @@ class AgentOptions:
         if self.permission_mode is not None:
             new["permission_modes"] = _modes(agent, self.permission_mode)
         return AgentChanges(**new)
+
+
+def _isolation(text: str) -> Isolation | None:
+    if text and text not in set(Isolation):
+        raise UsageError(f"--isolation {text!r} is none of {', '.join(Isolation)}")
+    return Isolation(text) if text else None
 
 
 def add(

@@ -144,6 +144,7 @@ def _facts(agent: Agent, health: AgentHealth | None, workspace: Workspace | None
         ("package", agent.package_name or ""),
         ("logged in", logged_in + note),
         ("folder", agent.working_dir or ""),
+        ("isolation", "" if agent.isolation is None else agent.isolation.value),
         ("workspace", "" if agent.workspace_id is None or workspace is None else workspace.name),
         ("limit", f"{agent.max_concurrent} at one time" if agent.max_concurrent else "none"),
         ("environment", ", ".join(agent.env_allowlist)),

@@ -13,6 +13,7 @@ from agentmon.domain.executions import Execution
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import awaited_text
+from agentmon.services.explaining import folder_words
 
 PAUSED_WORDS = "queue is paused"
 _REASON_CHARACTERS = 200
@@ -26,6 +27,8 @@ class Obstacles:
     waits_for: str = ""
     """Names of the tasks that have to be done first: ``#38, #39 (not queued)``."""
     is_paused: bool = False
+    folder_holder: int | None = None
+    """The task whose run works in the folder that it would work in."""
 
 
 async def obstacles_of(services: Services, execution: Execution) -> Obstacles:
@@ -37,6 +40,7 @@ async def obstacles_of(services: Services, execution: Execution) -> Obstacles:
         agent=await services.agents.get(execution.agent_id),
         waits_for=awaited_text(prerequisites),
         is_paused=await services.queue.find_pause() is not None,
+        folder_holder=await services.queue.find_folder_holder(execution.task_id),
     )
 
 
@@ -52,6 +56,8 @@ def waiting_text(execution: Execution, obstacles: Obstacles) -> str:
     reasons = []
     if obstacles.waits_for:
         reasons.append(f"starts after {obstacles.waits_for}")
+    if obstacles.folder_holder is not None:
+        reasons.append(folder_words(obstacles.folder_holder))
     if parking is None and execution.not_before is not None and execution.not_before > SystemClock().now():
         verb = "is tried again" if execution.wait_reason is WaitReason.RETRY else "starts"
         reasons.append(f"{verb} at {local_words(execution.not_before)}")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.agents import Agent, Capability, DangerLevel, InteractionMode, SessionConfig, ToolType
     from agentmon.domain.execution_mode import ExecutionMode
+    from agentmon.domain.worktrees import Isolation
 
 
 class Unchanged(Enum):
@@ -32,6 +33,7 @@ class AgentChanges:
     binary_path: str | Unchanged = UNCHANGED
     base_args: tuple[str, ...] | Unchanged = UNCHANGED
     working_dir: str | Unchanged | None = UNCHANGED
+    isolation: Isolation | Unchanged | None = UNCHANGED
     env_allowlist: tuple[str, ...] | Unchanged = UNCHANGED
     is_active: bool | Unchanged = UNCHANGED
     max_concurrent: int | Unchanged = UNCHANGED

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.ids import AgentId, CapabilityId, WorkspaceId
+    from agentmon.domain.worktrees import Isolation
 
 ROLE_MARK: Final = "Your role: "
 """Text before the prompt that gives an agent its role."""
@@ -195,6 +196,8 @@ class Agent:
     base_args: tuple[str, ...] = ()
     working_dir: str | None = None
     """Where it works when the task names no folder; None means the workspace's."""
+    isolation: Isolation | None = None
+    """Whether its runs get a working tree of their own; None leaves it to the workspace."""
     env_allowlist: tuple[str, ...] = ()
     """Names of variables that reach the program beside the standard ones; ``*`` ends a prefix."""
     is_active: bool = True

@@ -83,7 +83,7 @@ class Card(NamedTuple):
     is_retry: bool = False
     """Whether a queued execution waits for that time since its last try failed."""
     waits_for: tuple[int, ...] = ()
-    """Numbers of the tasks it depends on that keep it from starting."""
+    """Numbers of the tasks that keep it from starting: it depends on them, or works in the folder of one that runs."""
     awaited_states: Mapping[int, AwaitedState] = {}
     """By those numbers: what became of them."""
     subtask_count: int = 0

@@ -52,11 +52,15 @@ class AwaitedState(StrEnum):
     TIMED_OUT = "timed out"
     STOPPED = "stopped"
     BUDGET_SPENT = "budget spent"
+    SAME_FOLDER = "same folder"
+    """No dependency: an AI agent works on it in the folder in which another one would."""
 
     @property
     def is_given_up(self) -> bool:
         """Whether it will not be done as things stand: a person has to decide what becomes of what waits."""
-        return self not in {AwaitedState.OPEN, AwaitedState.NOT_QUEUED, AwaitedState.RUNNING}
+        return self not in {
+            *(AwaitedState.OPEN, AwaitedState.NOT_QUEUED, AwaitedState.RUNNING, AwaitedState.SAME_FOLDER)
+        }
 
     def named(self, number: int) -> str:
         """Return the number of the task with this state behind it: ``#8 (cancelled)``."""

@@ -64,7 +64,6 @@ _WAIT_SOURCES: Final = {
     WaitReason.BUDGET: "a budget that is spent",
 }
 _FULL_WORDS: Final = {
-    "folder": "another agent works in its folder",
     "agent": "its agent has no place free",
     "workspace": "its workspace has no place free",
     "all": "as many runs as worker.max_running allows are at work",
@@ -214,6 +213,9 @@ class ExplainService:
         full = await self._claims.find_full(
             execution.id, max_running=limits.max_running, park_after=limits.park_after_failures, at=now
         )
+        if full == "folder":
+            holder = await self._claims.find_folder_holder(execution.task_id)
+            return "the limit of runs at one time", folder_words(holder)
         return ("its turn in the queue", note) if full is None else ("the limit of runs at one time", _FULL_WORDS[full])
 
     async def _with_look(self, explanation: Explanation, agent: Agent) -> Explanation:
@@ -256,6 +258,12 @@ class ExplainService:
             return ScreenText.of(pane.title, looks.screens.get(pane.pane_id, ()))
         finally:
             tmux.close()
+
+
+def folder_words(holder: int | None) -> str:
+    """Return which task's run a queued one waits for, since both would work in one folder, and how not to."""
+    who = "another agent" if holder is None else f"#{holder}"
+    return f"{who} works in its folder; `agentmon settings workspace.max_per_folder 0` lets any number work there"
 
 
 def _signal_readings(rules: ScreenRules, execution: Execution, agent: Agent) -> list[SourceReading]:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from agentmon.services.agents import AgentService
     from agentmon.services.workers import WorkerService
     from agentmon.services.workspaces import WorkspaceService
+    from agentmon.store.claims import ClaimRepository
     from agentmon.store.executions import ExecutionRepository
     from agentmon.store.idempotency import IdempotencyRepository
     from agentmon.store.live_executions import LiveExecutionRepository
@@ -77,6 +78,7 @@ class QueueService:
         schedules: ScheduleRepository,
         tasks: TaskRepository,
         authors: TaskAuthorRepository,
+        claims: ClaimRepository,
         agents: AgentService,
         agent_files: AgentFileService,
         workspaces: WorkspaceService,
@@ -93,6 +95,7 @@ class QueueService:
         self._schedules = schedules
         self._tasks = tasks
         self._authors = authors
+        self._claims = claims
         self._agents = agents
         self._agent_files = agent_files
         self._workspaces = workspaces
@@ -301,6 +304,10 @@ class QueueService:
     async def find_pause(self) -> QueuePause | None:
         """Return the pause in force, or None."""
         return await self._pauses.get()
+
+    async def find_folder_holder(self, task_id: TaskId) -> int | None:
+        """Return the number of the task whose run keeps that of this one out of its folder; None for none."""
+        return await self._claims.find_folder_holder(task_id)
 
     async def lost_tasks(self, workspace: Workspace | None, *, since: datetime | None = None) -> tuple[Task, ...]:
         """Return the tasks whose newest run was lost and that nobody has dealt with, oldest first; see ``settle``."""

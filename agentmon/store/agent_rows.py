@@ -77,6 +77,7 @@ def agent_row(agent: Agent) -> dict[str, object]:
             "color": agent.color,
             "description": agent.description,
             "homepage": agent.homepage,
+            **({} if agent.isolation is None else {"isolation": agent.isolation.value}),
         },
         "edited_fields": sorted(agent.edited_fields),
         "removed_at": agent.removed_at,

@@ -25,6 +25,7 @@ from agentmon.store.card_states import ARCHIVED, NO_RANK, ON_BOARD, RANKS, await
 from agentmon.store.moments import moment_text
 from agentmon.store.money_setting import money_format
 from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, SETTINGS, TODAY, StoredSettings
+from agentmon.store.work_places import FOLDER_HOLDERS
 
 if TYPE_CHECKING:
     import sqlite3
@@ -352,6 +353,8 @@ def _waits_for(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[
     waits_for: dict[str, dict[int, AwaitedState]] = {}
     for task_id, number, state in _rows_of(connection, _WAITS_FOR, task_ids):
         waits_for.setdefault(str(task_id), {})[_integer(number)] = AwaitedState(str(state))
+    for task_id, number in _rows_of(connection, FOLDER_HOLDERS, task_ids):
+        waits_for.setdefault(str(task_id), {}).setdefault(_integer(number), AwaitedState.SAME_FOLDER)
     return waits_for
 
 

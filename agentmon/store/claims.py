@@ -24,7 +24,7 @@ from agentmon.store.parking import LAST_REST, release_after_set_back
 from agentmon.store.retries import LAST_RETRY_AFTER
 from agentmon.store.task_labels import select_tasks
 from agentmon.store.task_moves import SYSTEM_ACTOR, ask_about_waiting, move_tasks
-from agentmon.store.workspaces import DEFAULT_PER_FOLDER
+from agentmon.store.work_places import DEFAULT_PER_FOLDER, FOLDER, FOLDER_HOLDERS, KEPT_WORKTREE, PLACE, overlap, tree
 from agentmon.store.worktrees import give_worktrees
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from agentmon.domain.ids import ExecutionId, WorkerId
+    from agentmon.domain.ids import ExecutionId, TaskId, WorkerId
     from agentmon.domain.worktrees import WorktreePlaces
     from agentmon.store.database import Database
 
@@ -49,41 +49,8 @@ q.wait_reason IN ('failures', 'rate_limit', 'retry', 'usage_limit') AND (
 """
 
 
-def _tree(folder: str) -> str:
-    """Return an expression for a folder as the beginning of all paths in it."""
-    return f"(rtrim({folder}, '/') || '/')"
-
-
-def _overlap(one: str, other: str) -> str:
-    """Return the condition that two trees are one, or that one lies in the other."""
-    return f"(substr({one}, 1, length({other})) = {other} OR substr({other}, 1, length({one})) = {one})"
-
-
-_FOLDER: Final = (
-    "coalesce(nullif(json_extract(t.input_context, '$.working_dir'), ''), nullif(a.working_dir, ''), w.root_path)"
-)
-# Its own, that of the conversation that goes on, or that of an earlier run of the task; NULL for none of them.
-_KEPT_WORKTREE: Final = """coalesce(
-    (SELECT k.id FROM worktrees k WHERE k.id = q.worktree_id AND k.status <> 'removed'),
-    (SELECT k.id FROM executions p JOIN worktrees k ON k.id = p.worktree_id AND k.status <> 'removed'
-     WHERE p.id = q.parent_execution_id),
-    (SELECT k.id FROM worktrees k INDEXED BY ix_worktrees_task_id
-     WHERE k.task_id = t.id AND k.status <> 'removed' ORDER BY k.id DESC LIMIT 1))"""
-# An agent finds a conversation again only in the folder in which it was.
-_GOES_ON_IN_FOLDER: Final = """EXISTS (
-    SELECT 1 FROM executions p
-    WHERE p.id = q.parent_execution_id AND p.session_id = q.session_id AND p.worktree_id IS NULL)"""
-_ISOLATION: Final = "coalesce(q.isolation, json_extract(t.input_context, '$.isolation'), a.isolation, w.isolation)"
-# Where a run of the queue works: in the folder, in a working tree that there is or that is new, or in the folder unless
-# another AI agent is at work there (`either`).
-_PLACE: Final = f"""CASE
-    WHEN {_ISOLATION} = 'folder' OR {_ISOLATION} = 'auto' AND {_GOES_ON_IN_FOLDER} THEN 'folder'
-    WHEN {_KEPT_WORKTREE} IS NOT NULL THEN 'kept'
-    WHEN {_ISOLATION} = 'worktree' THEN 'new'
-    WHEN a.tool_type = 'ai-agent' AND q.repository IS NOT NULL THEN 'either'
-    ELSE 'folder' END"""
 _AGENTS_IN_FOLDER: Final = f"""
-SELECT coalesce(sum(h.runs), 0) FROM held h WHERE {_overlap("h.tree", _tree(_FOLDER))}
+SELECT coalesce(sum(h.runs), 0) FROM held h WHERE {overlap("h.tree", tree(FOLDER))}
 """
 # Plain SQL with its words written out: a partial index is used only where the statement repeats its condition, and
 # building the statement anew for each claim costs more than all else about it. `room` says how many more executions an
@@ -119,7 +86,7 @@ workspace_room AS MATERIALIZED (
     FROM workspaces w
 ),
 held AS MATERIALIZED (
-    SELECT {_tree("e.working_dir")} AS tree, count(*) AS runs
+    SELECT {tree("e.working_dir")} AS tree, count(*) AS runs
     FROM agents a
     CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
         ON e.agent_id = a.id AND e.status IN ('cancelling', 'finalizing', 'running')
@@ -135,8 +102,8 @@ _CLAIM: Final = text(f"""
 WITH {_ROOMS},
 ready AS (
     SELECT q.id, q.priority, q.queued_at, q.agent_id, t.workspace_id, a.room AS agent_room, w.room AS workspace_room,
-        {_FOLDER} AS folder, {_tree(_FOLDER)} AS tree, w.max_per_folder, a.tool_type = 'ai-agent' AS is_agent,
-        {_PLACE} AS place, {_KEPT_WORKTREE} AS kept_id
+        {FOLDER} AS folder, {tree(FOLDER)} AS tree, w.max_per_folder, a.tool_type = 'ai-agent' AS is_agent,
+        {PLACE} AS place, {KEPT_WORKTREE} AS kept_id
     FROM executions q INDEXED BY ix_executions_queued
     CROSS JOIN tasks t ON t.id = q.task_id
     CROSS JOIN agent_room a ON a.id = q.agent_id
@@ -152,7 +119,7 @@ ready AS (
           WHERE d.task_id = q.task_id AND {holds("p")})
       AND NOT EXISTS (SELECT 1 FROM budgets b WHERE {HOLDS_BACK})
       AND (w.max_per_folder = 0 OR a.tool_type <> 'ai-agent' OR w.max_per_folder > ({_AGENTS_IN_FOLDER})
-           OR {_PLACE} <> 'folder')
+           OR {PLACE} <> 'folder')
     ORDER BY q.priority, q.queued_at, q.id
     LIMIT :candidates
 ),
@@ -163,8 +130,8 @@ ranked AS (
                 SELECT 1 FROM ready o
                 WHERE o.is_agent AND o.place IN ('folder', 'either')
                   AND (o.priority, o.queued_at, o.id) < (r.priority, r.queued_at, r.id)
-                  AND {_overlap("o.tree", "r.tree")})
-            OR place = 'either' AND EXISTS (SELECT 1 FROM held h WHERE {_overlap("h.tree", "r.tree")})
+                  AND {overlap("o.tree", "r.tree")})
+            OR place = 'either' AND EXISTS (SELECT 1 FROM held h WHERE {overlap("h.tree", "r.tree")})
         END AS is_behind_another,
         row_number() OVER (PARTITION BY agent_id ORDER BY priority, queued_at, id) AS agent_rank,
         row_number() OVER (PARTITION BY workspace_id ORDER BY priority, queued_at, id) AS workspace_rank
@@ -196,7 +163,7 @@ _FULL: Final = text(f"""
 WITH {_ROOMS}
 SELECT CASE
     WHEN a.tool_type = 'ai-agent' AND w.max_per_folder > 0 AND w.max_per_folder <= ({_AGENTS_IN_FOLDER})
-        AND {_PLACE} = 'folder' THEN 'folder'
+        AND {PLACE} = 'folder' THEN 'folder'
     WHEN a.room <= 0 THEN 'agent'
     WHEN w.room <= 0 THEN 'workspace'
     WHEN :max_running <= {_IN_ALL} THEN 'all' END
@@ -264,7 +231,7 @@ class ClaimRepository:
             ids = [execution_id for execution_id, _ in taken]
             isolated = [execution_id for execution_id, folder in taken if folder is None]
             if isolated:
-                await give_worktrees(connection, isolated, folder=_FOLDER, places=worktrees, at=at)
+                await give_worktrees(connection, isolated, folder=FOLDER, places=worktrees, at=at)
             begun = await connection.execute(
                 select(
                     executions.c.id.label("execution_id"),
@@ -313,6 +280,13 @@ class ClaimRepository:
         async with self._database.reading() as connection:
             full: str | None = (await connection.execute(_FULL, parameters)).scalar()
         return full
+
+    async def find_folder_holder(self, task_id: TaskId) -> int | None:
+        """Return the number of the task whose run keeps that of this one out of its folder; None for none."""
+        statement = text(f"SELECT min(number) FROM ({FOLDER_HOLDERS.format(ids=':task_id')})")
+        async with self._database.reading() as connection:
+            holder: int | None = (await connection.execute(statement, {"task_id": task_id})).scalar()
+        return holder
 
     async def count_waiting(self) -> int:
         """Return how many executions are in the queue."""

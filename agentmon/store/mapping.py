@@ -89,13 +89,13 @@ def input_context_of(stored: Mapping[str, object]) -> InputContext:
     """Return the input context of the JSON object of a task; parts of another shape count as absent."""
     args, env_overrides, env_passed = stored.get("args"), stored.get("env_overrides"), stored.get("env_passed")
     capability_key, working_dir = stored.get("capability_key"), stored.get("working_dir")
-    isolation, base = stored.get("isolation"), stored.get("base")
+    base = stored.get("base")
     max_retries, prompt_additions = stored.get("max_retries"), stored.get("prompt_additions")
     return InputContext(
         capability_key=capability_key if isinstance(capability_key, str) else None,
         args=dict(args) if isinstance(args, dict) else {},
         working_dir=working_dir if isinstance(working_dir, str) else None,
-        isolation=Isolation(isolation) if isinstance(isolation, str) and isolation in set(Isolation) else None,
+        isolation=isolation_of(stored.get("isolation")),
         base=base if isinstance(base, str) else None,
         env_overrides={str(name): str(text) for name, text in env_overrides.items()}
         if isinstance(env_overrides, dict)
@@ -104,6 +104,11 @@ def input_context_of(stored: Mapping[str, object]) -> InputContext:
         prompt_additions=prompt_additions if isinstance(prompt_additions, str) else "",
         max_retries=max_retries if isinstance(max_retries, int) else 0,
     )
+
+
+def isolation_of(stored: object) -> Isolation | None:
+    """Return what is stored of where runs work; None for a word that is none."""
+    return Isolation(stored) if isinstance(stored, str) and stored in set(Isolation) else None
 
 
 def input_context_row(context: InputContext) -> dict[str, object]:
@@ -180,6 +185,7 @@ def agent_of(row: RowMapping, capabilities: tuple[Capability, ...], tools: Mappi
         temperature=row["temperature"],
         instructions=row["instructions"],
         tools=tools,
+        isolation=isolation_of(metadata.get("isolation")),
         icon=str(metadata.get("icon", "")),
         color=str(metadata.get("color", "")),
         description=str(metadata.get("description", "")),

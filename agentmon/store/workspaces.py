@@ -14,6 +14,7 @@ from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.board_setting import LIMITED, limit_name
 from agentmon.store.mapping import workspace_of
+from agentmon.store.work_places import DEFAULT_PER_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Workspace
     from agentmon.store.database import Database
 
-DEFAULT_PER_FOLDER: Final = 1
-"""Two AI agents that work in one folder edit over each other."""
 SETTING_DEFAULTS: Final[Mapping[str, int | str]] = {
     "max_running": 0,
     "max_per_folder": DEFAULT_PER_FOLDER,

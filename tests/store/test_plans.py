@@ -112,8 +112,8 @@ async def test_what_runs_and_what_asks_is_found_among_what_is_open(database: Dat
     steps = [plan.split(" in ", maxsplit=1)[0] for plan in _plans(database.path, looks)]
     scanned = [step for step in steps if step.startswith("SCAN ") and not step.endswith((*_OPEN_ONES, "(subquery-1)"))]
 
-    # What one task waits for, agents and workspaces: of all of them there are few.
-    assert set(scanned) <= {"SCAN a", "SCAN a USING COVERING INDEX sqlite_autoindex_agents_1", "SCAN w"}
+    # Agents, workspaces, and the folders (h) that agents work in: of all of them there are few.
+    assert set(scanned) <= {"SCAN a", "SCAN a USING COVERING INDEX sqlite_autoindex_agents_1", "SCAN w", "SCAN h"}
     assert len([step for step in steps if step.startswith("SCAN") and step.endswith(_OPEN_ONES)]) == len(looks)
 
 

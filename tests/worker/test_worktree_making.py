@@ -32,8 +32,8 @@ async def _opened(services: Services, home: LiveHome, **files: str) -> Workspace
     return await services.workspaces.open(home.project)
 
 
-async def _isolated(services: Services, workspace: Workspace, *argv: str, **context: object) -> Task:
-    return await add_command(services, workspace, *argv, isolation=Isolation.WORKTREE, **context)
+async def _isolated(services: Services, workspace: Workspace, *argv: str, base: str | None = None) -> Task:
+    return await add_command(services, workspace, *argv, isolation=Isolation.WORKTREE, base=base)
 
 
 async def _of(services: Services, task: Task) -> Worktree:

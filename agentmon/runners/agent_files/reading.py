@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.agents import Agent, AgentKind, Capability, CapabilitySource, DiscoveryMethod
 from agentmon.domain.argument_order import with_order
 from agentmon.domain.errors import UsageError
+from agentmon.domain.worktrees import Isolation
 from agentmon.runners.presets import agents_of
 from agentmon.runners.presets.entries import Entry
 from agentmon.runners.presets.reading import read_agent
@@ -19,7 +20,17 @@ if TYPE_CHECKING:
 
 OF_PERSON: Final = frozenset(
     {
-        *("working_dir", "model", "model_tier", "temperature", "instructions", "tools", "mcp_enabled", "enabled"),
+        *(
+            "working_dir",
+            "isolation",
+            "model",
+            "model_tier",
+            "temperature",
+            "instructions",
+            "tools",
+            "mcp_enabled",
+            "enabled",
+        ),
     }
 )
 """Keys of an agent beside those of a preset."""
@@ -98,6 +109,7 @@ def _agent(table: Mapping[str, object], place: str) -> Agent:
         discovery_method=DiscoveryMethod.MANUAL,
         binary_path=binary if isinstance(binary, str) else agent.binary_path,
         working_dir=entry.text("working_dir", default="") or None,
+        isolation=_isolation(entry.text("isolation", default=""), where),
         model=entry.text("model", default="") or None,
         model_tier=entry.count("model_tier", default=0) or None,
         temperature=_temperature(own.get("temperature"), where),
@@ -125,6 +137,12 @@ def _with_own(capability: Capability, part: Mapping[str, object], where: str) ->
         source=known[source],
         args_schema=with_order(capability.args_schema),
     )
+
+
+def _isolation(text: str, where: str) -> Isolation | None:
+    if text and text not in set(Isolation):
+        raise UsageError(f"{where}: isolation {text} is none of {', '.join(Isolation)}")
+    return Isolation(text) if text else None
 
 
 def _temperature(value: object, where: str) -> float | None:

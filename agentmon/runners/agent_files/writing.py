@@ -48,6 +48,7 @@ def _agent_form(agent: Agent) -> dict[str, object]:
         "binary": _portable(agent.binary_path),
         "base_args": list(agent.base_args),
         "working_dir": _portable(agent.working_dir or ""),
+        "isolation": "" if agent.isolation is None else agent.isolation.value,
         "env_allowlist": list(agent.env_allowlist),
         "max_concurrent": agent.max_concurrent,
         "role": agent.role,

@@ -108,6 +108,7 @@ def agent_facts(
         "Own tools": _tools(agent),
         "Environment": _plain(_listed(agent.env_allowlist, is_short=is_short)),
         "Folder": _plain(agent.working_dir),
+        "Isolation": _plain("" if agent.isolation is None else agent.isolation.value),
         "Arguments": _plain(" ".join(agent.base_args)),
         "Only in": _plain("its workspace, whose file names it" if agent.workspace_id is not None else ""),
         "Came from": _plain(_CAME_FROM[agent.discovery_method]),

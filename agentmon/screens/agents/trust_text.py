@@ -46,7 +46,8 @@ def file_text(state: AgentFileState, width: int) -> Content:
     """Return all that the file would run, with every agent of it, in lines of so many cells."""
     lines = [line for agent in state.agents for line in _agent_lines(state, agent, width)]
     if state.setup:
-        lines = [Content.styled("In each new worktree", "bold"), *_lines("    $ ", state.setup, width), Content(), *lines]
+        heading = Content.styled("In each new worktree", "bold")
+        lines = [heading, *_lines("    $ ", state.setup, width), Content(), *lines]
     return Content("\n").join(lines)
 
 

@@ -30,6 +30,7 @@ from agentmon.store.execution_commands import CommandRepository
 from agentmon.store.executions import ExecutionRepository
 from agentmon.worker.news_cleaning import event_level_of, event_type_of, payload_of
 from tests.endings import record
+from tests.shared_folders import let_agents_share_folders
 from tests.stored_runs import stored
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Conversing:
     async def begin(self, task_id: TaskId, *, mode: ExecutionMode = ExecutionMode.STREAM_JSON) -> Execution:
         """Queue an execution, claim it as a worker does, and let its agent name the conversation."""
         queued = await self.enqueue(task_id, mode=mode)
+        await let_agents_share_folders(self.services.database, self.workspace.id)
         (claimed,) = await ClaimRepository(self.services.database).claim(
             worker_id=WorkerId("worker"), max_running=99, park_after=0, limit=1, at=datetime.now(UTC)
         )

@@ -185,6 +185,7 @@ async def _filled(services: Services, place: DemoPlace) -> tuple[Workspace, tupl
     workspace = await services.workspaces.open(place.project)
     # Those that wait for a person would take the places of all others.
     await services.settings.set("worker.max_running", str(_MAX_RUNNING), actor=services.actor)
+    await services.settings.set("workspace.max_per_folder", "0", actor=services.actor, workspace=workspace)
     added = await add_demo_tasks(services.tasks, services.agents, workspace)
     if any(entry.demo.slug == _ONE_AT_A_TIME for entry in added):
         await services.agents.limit(_ONE_AT_A_TIME, 1, actor=services.actor)

@@ -97,6 +97,9 @@ class Card(NamedTuple):
     """Off the board since then; None while it is on the board."""
     workspace_name: str = ""
     """The short name of its workspace, where the cards of all are shown together; else empty."""
+    branch: str = ""
+    worktree_path: str = ""
+    """Of the git worktree in which its newest execution works; empty for the folder itself."""
     sighting: Sighting = NO_SIGHTING
     """What is known of the newest execution while no worker is at work."""
 

@@ -24,6 +24,10 @@ _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 _NO_BRANCH: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[-/]|/$|\.$|(^|/)\.|\.lock(/|$)|^@$")
 
 
+FOLDER_HINT: Final = "`agentmon settings workspace.max_per_folder 0` lets any number work there"
+"""How a run that waits for another one of its folder need not."""
+
+
 class Isolation(StrEnum):
     """Where a run works."""
 

@@ -17,6 +17,7 @@ from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.domain.tasks import awaited_text
+from agentmon.domain.worktrees import FOLDER_HINT
 from agentmon.runners.execution_folder import ExecutionFolder, open_at_once
 from agentmon.runners.screens.reading import ScreenText, box_text, read_screen, read_title
 from agentmon.runners.screens.rules import NO_RULES, find_agent_rules
@@ -263,7 +264,7 @@ class ExplainService:
 def folder_words(holder: int | None) -> str:
     """Return which task's run a queued one waits for, since both would work in one folder, and how not to."""
     who = "another agent" if holder is None else f"#{holder}"
-    return f"{who} works in its folder; `agentmon settings workspace.max_per_folder 0` lets any number work there"
+    return f"{who} works in its folder; {FOLDER_HINT}"
 
 
 def _signal_readings(rules: ScreenRules, execution: Execution, agent: Agent) -> list[SourceReading]:

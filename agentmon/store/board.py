@@ -41,13 +41,15 @@ SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_ru
        e.id, e.status, e.exit_code, e.error, e.started_at, e.ended_at,
        CASE WHEN e.ended_at IS NULL THEN coalesce(e.journal_problem, e.last_line) ELSE e.last_line END,
        e.end_reason, e.wait_reason, e.not_before, e.paused_at, x.parked_until, x.park_note,
-       e.activity, e.is_held, e.activity_note, s.workspace, e.mode, t.due_at, t.archived_at, t.workspace_id
+       e.activity, e.is_held, e.activity_note, s.workspace, e.mode, t.due_at, t.archived_at, t.workspace_id,
+       k.branch, k.path
 FROM page CROSS JOIN tasks t ON t.id = page.task_id {rank}
 LEFT JOIN agents a ON a.id = t.assignee_agent_id
 LEFT JOIN executions e ON e.id = (
     SELECT newest.id FROM executions newest WHERE newest.task_id = t.id
     ORDER BY newest.created_at DESC, newest.id DESC LIMIT 1)
 LEFT JOIN sessions s ON s.id = e.session_id
+LEFT JOIN worktrees k ON k.id = e.worktree_id AND k.status <> 'removed'
 LEFT JOIN agents x ON x.id = e.agent_id AND e.status = 'queued' AND x.parked_until > :now
 ORDER BY {order}
 """
@@ -400,7 +402,7 @@ def _card(
     (task_id, number, title, status, priority, input_context, next_run_at, slug) = row[:8]
     (execution_id, execution_status, exit_code, error, started_at, ended_at, last_line) = row[8:15]
     end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[15:21]
-    activity, is_held, activity_note, working_dir, mode, due_at, archived_at, workspace_id = row[21:]
+    activity, is_held, activity_note, working_dir, mode, due_at, archived_at, workspace_id = row[21:29]
     folder = _optional_text(working_dir) or ""
     is_queued = execution_status == ExecutionStatus.QUEUED
     waits_until = _latest(_optional_time(not_before), _optional_time(parked_until)) if is_queued else None
@@ -449,6 +451,8 @@ def _card(
         labels=labels,
         archived_at=_optional_time(archived_at),
         workspace_name=workspace_names.get(str(workspace_id), ""),
+        branch=_optional_text(row[29]) or "",
+        worktree_path=_optional_text(row[30]) or "",
     )
 
 

@@ -11,6 +11,8 @@ from textual.widgets import Static
 
 from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState
+from agentmon.domain.task_status import AwaitedState
+from agentmon.domain.worktrees import FOLDER_HINT
 from agentmon.widgets.card_text import (
     due_part,
     find_state_words,
@@ -109,6 +111,7 @@ class CardPreview(Guarded, Vertical):
             ),
             Content("  ").join([Content.styled(text, style) for text, style in self._facts(card)]),
             *(Content.styled(text, style) for text, style in _reasons(card)),
+            *(Content.styled(text, "$text-muted") for text in _worktree_lines(card)),
         ]
         self._head.update(Content("\n").join(lines))
 
@@ -139,6 +142,10 @@ def _need_hint(card: Card) -> str:
     return "y shows what it asks, and answers; m sends a message; a enters its terminal."
 
 
+def _worktree_lines(card: Card) -> list[str]:
+    return [even_line(f"{card.branch} · {card.worktree_path}", max_characters=300)] if card.branch else []
+
+
 def _reasons(card: Card) -> list[tuple[str, str]]:
     """Return why the card stands where it does and what helps, each line with its colour."""
     lines = []
@@ -152,6 +159,8 @@ def _reasons(card: Card) -> list[tuple[str, str]]:
         lines.append((stuck_hint(card.error), "$text-muted"))
     if card.state is LiveState.PARKED:
         lines.append(("r starts it now; U lets its program start again.", "$text-muted"))
+    if AwaitedState.SAME_FOLDER in card.awaited_states.values():
+        lines.append((f"Another agent works in its folder: {FOLDER_HINT}.", "$text-muted"))
     if card.state is LiveState.BUDGET_SPENT:
         lines.append(("Raise the budget (3 shows the costs), then r runs it again.", "$text-muted"))
     if card.state is LiveState.LOST:

@@ -44,6 +44,7 @@ from agentmon.worker.news_cleaning import event_level_of, event_type_of, payload
 from tests.endings import record
 from tests.screen_stage import Stage
 from tests.screens.scenes import NOW
+from tests.shared_folders import let_agents_share_folders
 from tests.stored_runs import stored
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Talks:
             actor=USER_ACTOR,
             at=at,
         )
+        await let_agents_share_folders(self.services.database, self.workspace.id)
         claims = ClaimRepository(self.services.database)
         (claimed,) = await claims.claim(worker_id=WorkerId("w"), max_running=99, park_after=0, limit=1, at=at)
         self.offsets[claimed.execution.id] = claimed.execution.journal_offset

@@ -26,6 +26,7 @@ from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.task_archive import ArchiveRepository
 from agentmon.store.tasks import TaskRepository
 from agentmon.store.workspaces import WorkspaceRepository
+from tests.shared_folders import let_agents_share_folders
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -139,7 +140,7 @@ def an_agent(slug: str, *, max_concurrent: int, tool_type: ToolType = ToolType.C
 
 @asynccontextmanager
 async def opened_queue(
-    path: Path, agents: Sequence[Agent], workspace_limits: Mapping[str, int]
+    path: Path, agents: Sequence[Agent], workspace_limits: Mapping[str, int], *, shares_folders: bool = True
 ) -> AsyncIterator[QueuePlace]:
     """Make a database of these agents and workspaces (0: no limit of its own), open until the end of the block."""
     opened = await open_database(path, backups_dir=path.parent / "backups", release="1", clock=FakeClock())
@@ -149,6 +150,8 @@ async def opened_queue(
         for name, limit in workspace_limits.items():
             workspace = await rows.register(root_path=f"/{name}", name=name, at=NOON)
             await rows.set(workspace.id, "max_running", limit, actor=USER_ACTOR, at=NOON)
+            if shares_folders:
+                await let_agents_share_folders(opened.database, workspace.id)
             workspaces[name] = workspace.id
         await AgentRepository(opened.database).add_missing(agents, at=NOON)
         yield QueuePlace(

@@ -32,7 +32,7 @@ _REPOSITORY = "/src/api"
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[QueuePlace]:
     robots = [an_agent("robot", max_concurrent=0, tool_type=ToolType.AI_AGENT), an_agent("tool", max_concurrent=0)]
-    async with opened_queue(tmp_path / "a.db", robots, {"wide": 0}) as opened:
+    async with opened_queue(tmp_path / "a.db", robots, {"wide": 0}, shares_folders=False) as opened:
         yield opened
 
 

@@ -20,6 +20,7 @@ from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
 from agentmon.domain.tasks import TaskDraft
 from agentmon.services.actors import USER_ACTOR
+from tests.shared_folders import let_agents_share_folders
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ async def start_stub(
     )
     agent = await services.agents.add(agent)
     workspace = await services.workspaces.open(home.project)
+    await let_agents_share_folders(services.database, workspace.id)
     task = await services.tasks.add(
         workspace, TaskDraft(title="a task", description="x", assignee_agent_id=agent.id), actor=USER_ACTOR
     )

@@ -19,9 +19,11 @@ from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState, short_moment
 from agentmon.domain.moments import moment_words
 from agentmon.domain.spending import Spent
+from agentmon.domain.task_status import AwaitedState
 from agentmon.domain.tasks import awaited_text
 from agentmon.screens.tasks.command_preview import find_recorded_command, planned_command
 from agentmon.screens.tasks.start_note import judge_finder, start_note
+from agentmon.services.explaining import folder_words
 from agentmon.widgets.card_text import subtask_words
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.local_time import local_time_text
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import AgentId, CapabilityId, TaskId
     from agentmon.domain.pause import QueuePause
     from agentmon.domain.tasks import AwaitedTask, Schedule, Task, Workspace
+    from agentmon.domain.worktrees import Worktree
 
 FACT_NAMES: Final = (
     "Now",
@@ -47,6 +50,7 @@ FACT_NAMES: Final = (
     "Program",
     "Command",
     "Folder",
+    "Worktree",
     "Environment",
     "Changes",
     "Cost",
@@ -82,6 +86,9 @@ class TaskFacts:
     pause: QueuePause | None = None
     history: tuple[TaskEvent, ...] = ()
     workspace_root: str = ""
+    worktree: Worktree | None = None
+    folder_holder: int | None = None
+    """The task whose run works in the folder in which a queued one of this task would."""
     money: MoneyFormat = DOLLARS
     command: str = ""
     danger: str = ""
@@ -106,10 +113,15 @@ class TaskFacts:
             return NO_WAIT
         agent = self.agents.get(newest.agent_id)
         return Wait(
-            waits_for=awaited_text(self.waits_for),
+            waits_for=", ".join(filter(None, [awaited_text(self.waits_for), self.folder_holder_name])),
             parked_until=None if agent is None else agent.parked_until,
             park_note=None if agent is None or agent.parked_until is None else agent.park_note,
         )
+
+    @property
+    def folder_holder_name(self) -> str:
+        """The task whose run works in the folder of a queued one; empty for none."""
+        return "" if self.folder_holder is None else AwaitedState.SAME_FOLDER.named(self.folder_holder)
 
     def capability_of(self, agent: Agent) -> Capability | None:
         """Return the capability of the agent that the task runs; None when it has none that is turned on."""
@@ -141,6 +153,8 @@ async def read_task_facts(services: Services, workspace: Workspace, task_id: Tas
         pause=await services.queue.find_pause(),
         history=await services.audit.of_task(task_id),
         workspace_root=workspace.root_path,
+        worktree=await services.worktrees.of_task(task_id),
+        folder_holder=await services.queue.find_folder_holder(task_id),
         money=await services.settings.money(),
     )
     return replace(facts, command=await _command_of(services, facts), danger=await _danger_of(services, facts))
@@ -163,6 +177,7 @@ def fact_lines(facts: TaskFacts, now: datetime) -> dict[str, Content]:
         "Command": _line(facts.command),
         "Danger": Content.styled(even_line(facts.danger, max_characters=4000), "$warning"),
         "Folder": _line(context.working_dir or f"{facts.workspace_root}  (the workspace)"),
+        "Worktree": _line("" if facts.worktree is None else _worktree_words(facts.worktree)),
         "Environment": _line(", ".join(given)),
         "Changes": _line(_change_words(facts)),
         "Cost": _line(_cost_words(facts)),
@@ -286,6 +301,8 @@ def _queued_lines(facts: TaskFacts, newest: Execution, now: datetime) -> list[st
         lines.append(f"{even_line(newest.error)} · r starts it now")
     elif newest.not_before is not None and newest.not_before > now:
         lines.append("r starts it now")
+    if facts.folder_holder is not None:
+        lines.append(folder_words(facts.folder_holder))
     if facts.pause is not None:
         lines.append(f"the queue is paused since {short_moment(facts.pause.since, now)} · P lets it go on")
     return lines
@@ -323,6 +340,13 @@ def _task_line(task: Task) -> Content:
     mark = "✓ " if not task.status.is_open else "◌ "
     title = even_line(task.title, max_characters=120)
     return Content.assemble(mark, (f"#{task.number} ", "$text-muted"), title, (f"  {task.state_label}", "$text-muted"))
+
+
+def _worktree_words(worktree: Worktree) -> str:
+    base = worktree.base_branch or "a commit"
+    commit = f" {worktree.base_commit[:10]}" if worktree.base_commit is not None else ""
+    problem = f"  ({worktree.error})" if worktree.error else ""
+    return f"{worktree.branch} from {base}{commit} in {worktree.path}{problem}"
 
 
 def _line(text: str) -> Content:

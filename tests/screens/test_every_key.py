@@ -80,6 +80,22 @@ TESTS = Path(__file__).parent
 __all__ = ["known_home"]  # a fixture
 
 PRESSED_ELSEWHERE = {
+    ("test_changes_screen.py", "test_the_keys_move_through_the_files_and_their_lines"): (
+        *("changes.down", "changes.up", "changes.next-hunk", "changes.previous-hunk", "changes.next-file"),
+        *("changes.previous-file", "changes.first", "changes.last", "changes.page-down", "changes.page-up"),
+        *("changes.fold", "changes.fold-all", "changes.beside", "changes.blanks", "changes.left", "changes.right"),
+        "changes.mark",
+    ),
+    ("test_changes_screen.py", "test_a_search_goes_from_match_to_match"): (
+        *("changes.search", "changes.find-next", "changes.find-previous", "changes.close"),
+    ),
+    ("test_changes_screen.py", "test_what_was_looked_at_stays_so"): ("changes.look", "board.changes"),
+    ("test_changes_screen.py", "test_comments_become_one_message"): ("changes.comment", "changes.send"),
+    ("test_changes_screen.py", "test_lines_are_taken_back_when_one_is_sure"): ("changes.take-back",),
+    ("test_changes_screen.py", "test_the_file_is_opened_at_its_line"): ("changes.edit",),
+    ("test_changes_screen.py", "test_the_changes_are_shown_from_the_page_and_from_executions"): (
+        *("task.changes", "executions.changes"),
+    ),
     ("test_board_runs.py", "test_leaving_says_how_many_runs_go_on"): ("app.quit",),
     ("test_board_runs.py", "test_a_run_takes_its_card_and_the_selection_along_and_shows_its_log"): (
         "board.run",

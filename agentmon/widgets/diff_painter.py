@@ -14,7 +14,7 @@ from agentmon.domain.diffs import ChangeKind, DiffSide, word_changes
 from agentmon.domain.plain_text import exact_line
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.diff_colours import CHUNK_LINES, Chunk
-from agentmon.widgets.diff_rows import TOP, Place, RowKind, has_odd_mode
+from agentmon.widgets.diff_rows import TOP, WHOLE, Place, RowKind, has_odd_mode
 
 if TYPE_CHECKING:
     from re import Pattern
@@ -120,7 +120,7 @@ class DiffPainter:
         )
         segments = [Segment(mark, self._style("mark", lit or "plain"))]
         room = width - 1
-        if row.kind in {RowKind.LINE, RowKind.KEPT} and layout.side_by_side:
+        if row.kind in {RowKind.LINE, RowKind.KEPT} and layout.side_by_side and row.file.kind not in WHOLE:
             half = (room - 1) // 2
             segments += self._side(layout, row, marks, half, lit, is_old=True)
             segments.append(Segment("│", self._style("rule", lit or "plain")))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _KEPT_ROWS: Final = 32
 _PLAIN_MODE: Final = "100644"
-_WHOLE: Final = {ChangeKind.ADDED, ChangeKind.DELETED}
-"""Files of which the patch has every line."""
+WHOLE: Final = {ChangeKind.ADDED, ChangeKind.DELETED}
+"""Files of which the patch has every line, all of one side."""
 
 
 class RowKind(Enum):
@@ -323,7 +323,7 @@ class DiffLayout:
             return
         if not file.hunks or has_odd_mode(file):
             yield Part(RowKind.NOTE, at)
-        has_gaps = file.kind not in _WHOLE and bool(file.hunks) and file.hunks[0].parents == 1
+        has_gaps = file.kind not in WHOLE and bool(file.hunks) and file.hunks[0].parents == 1
         end = 1
         for number, hunk in enumerate(file.hunks):
             if has_gaps and _start(hunk) > end:

@@ -164,7 +164,7 @@ def measure() -> list[tuple[str, str, str]]:
                     f"{found['open_ms']:.0f} ({found['open_of_core_ms']:.0f}) ms",
                     "≤ 100 ms",
                 ),
-                ("the same ÷ Textual's Log given these lines", f"{ratio:.2f}", "≤ 1.5"),
+                ("the same ÷ Textual's Log given these lines", f"{ratio:.2f}", "≤ 2.0"),
                 (
                     "key → repaint in it, p50 / p95 (mean of a core, colours too)",
                     f"{found['key_p50_ms']:.0f} / {found['key_p95_ms']:.0f} ({found['key_of_core_ms']:.0f}) ms",

@@ -215,8 +215,6 @@ class HunkLines:
             signs = b"".join([_combined_sign(row[: hunk.parents]) for row in rows])
         self.signs = signs.translate(_SIGNS)
         """A blank, a plus or a minus for each line."""
-        self.has_mixed_ends = 0 < body.count(b"\r\n") < len(rows)
-        """Whether some lines end with CR LF and others do not."""
         self._runs_of: dict[int, list[Run]] = {}
 
     def __len__(self) -> int:
@@ -225,6 +223,11 @@ class HunkLines:
     def content(self, line: int) -> bytes:
         """Return the bytes of a line without its sign and its end."""
         return self._rows[line][self._hunk.parents :].removesuffix(b"\r")
+
+    @cached_property
+    def has_mixed_ends(self) -> bool:
+        """Whether some lines end with CR LF and others do not."""
+        return 0 < sum(row.endswith(b"\r") for row in self._rows) < len(self._rows)
 
     def has_carriage_return(self, line: int) -> bool:
         """Return whether a line ends with CR LF."""

@@ -399,7 +399,7 @@ def _words(lines: HunkLines, line: int, text: str, *, is_old: bool) -> Spans:
 
 
 def _end_note(lines: HunkLines, line: int) -> str:
-    note = "␍" if lines.has_mixed_ends and lines.has_carriage_return(line) else ""
+    note = "␍" if lines.has_carriage_return(line) and lines.has_mixed_ends else ""
     return f"{note}  no line feed at the end" if line in lines.unended else note
 
 

@@ -36,7 +36,7 @@ def copy_missing(git: Git, before: str | None, after: str) -> None:
     if len(missing) > _PACKED_FROM:
         write_pack(git, missing)
     else:
-        pack = git.run("pack-objects", "-q", "--stdout", data=_lines(missing))
+        pack = git.run("pack-objects", "-q", "--window=0", "--stdout", data=_lines(missing))
         git.without_alternates().run("unpack-objects", "-q", data=pack)
 
 
@@ -51,11 +51,18 @@ def hash_of(ref: str) -> str:
     return HASHES[len(ref) != _SHA1_LETTERS]
 
 
-def write_pack(git: Git, refs: Iterable[str]) -> str:
-    """Write one pack of objects into the store, and return its name without folder and suffix."""
+def write_pack(git: Git, refs: Iterable[str], *, is_small: bool = False) -> str:
+    """Write one pack of objects into the store, and return its name without folder and suffix.
+
+    Args:
+        git: On the store.
+        refs: Which objects.
+        is_small: Whether to look for what is similar; it takes ten times as long.
+    """
     objects = git.objects
     assert objects is not None
-    name = git.run("pack-objects", "-q", str(objects / "pack" / "pack"), data=_lines(refs)).decode().strip()
+    words = ("pack-objects", "-q", *(() if is_small else ("--window=0",)), str(objects / "pack" / "pack"))
+    name = git.run(*words, data=_lines(refs)).decode().strip()
     return f"pack-{name}"
 
 
@@ -87,7 +94,7 @@ def keep_only(git: Git, trees: set[str], refs: set[str]) -> None:
     # What a tree has from a repository alone is not there, and is not looked for.
     words = ("rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin")
     needed = {*own.run(*words, data=_lines(trees)).decode().split(), *(refs - absent(own, refs))} if trees else set()
-    pack = write_pack(own, needed) if needed else ""
+    pack = write_pack(own, needed, is_small=True) if needed else ""
     for file in [*git.objects.glob("pack/*.idx"), *git.objects.glob("pack/*"), *git.objects.glob("??/*")]:
         if not pack or file.stem != pack:
             file.unlink(missing_ok=True)

@@ -84,9 +84,10 @@ class Journal:
         self._read()
         return True
 
-    def differing(self) -> list[str]:
-        """Return the paths that are no longer what they were when the undo was planned."""
-        return [step.path for step in self._steps if self._state(step.path) != step.now]
+    def differing(self, steps: Iterable[JournalStep], hash_name: str) -> list[str]:
+        """Return the paths that are no longer what they were when the steps were planned."""
+        self._hash = hash_name
+        return [step.path for step in steps if self._state(step.path) != step.now]
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -159,12 +159,11 @@ def apply(plan: UndoPlan) -> Undone:
             journal.run()
             journal.remove()
         before = held.take()
-        _write(journal, plan.store, plan.now, steps, plan.new_folders, plan.old_folders)
-        if differing := journal.differing():
-            journal.remove()
+        if differing := journal.differing(steps, hash_of(plan.now.tree)):
             raise ConflictError(
                 f"{plain_line(differing[0])} changed in the meantime, and nothing was undone", hint="Look at it again."
             )
+        _write(journal, plan.store, plan.now, steps, plan.new_folders, plan.old_folders)
         try:
             left = journal.run()
         except OSError as error:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _LARGE_BYTES: Final = 32 << 20
 _MAX_FILES: Final = 200_000
 _MAX_NESTED: Final = 100
+_CLEANING_WAIT_S: Final = 0.5
+_CLEANING_REST_S: Final = 0.01
 
 
 class Uncovered(NamedTuple):
@@ -384,11 +386,13 @@ class SnapshotStore:
 
     def _clean_up(self, folder: Path, shared: int) -> bool:
         """Remove what a kill left among the objects, and return whether that was possible."""
+        # Who was killed may let go of this lock a moment after that of the place.
+        deadline = time.monotonic() + _CLEANING_WAIT_S
         try:
-            fcntl.flock(shared, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        else:
+            while not _is_exclusive(shared):
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(_CLEANING_REST_S)
             for hash_name in HASHES:
                 remove_unfinished(self._objects(hash_name))
             for left in folder.glob("index-*"):
@@ -425,6 +429,15 @@ class SnapshotStore:
     def _write_place(self, place: _Place) -> None:
         known = {"number": place.number, "last": place.last, "named": place.named}
         replace_file(place.folder / "place.json", json.dumps(known).encode(), lasts=True)
+
+
+def _is_exclusive(lock: int) -> bool:
+    """Try to keep all others from a lock, and return whether that went."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _snapshot(snapshot_id: str, root: Path, known: Mapping[str, object]) -> Snapshot:

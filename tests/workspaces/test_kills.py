@@ -62,10 +62,8 @@ def test_a_kill_while_git_works_is_made_good(tmp_path: Path, store: SnapshotStor
             # Later in each round, by the number of objects that are written; or when it is over.
             objects, enough = store.folder / "objects-sha1", 380 * round_number
             wait_for(lambda: process.poll() is not None or len(list(objects.glob("??/*"))) >= enough)  # noqa: B023 - called here
-            if with_its_children:
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
+            if process.poll() is None:
+                (os.killpg if with_its_children else os.kill)(process.pid, signal.SIGKILL)
 
         assert held(store, store.take(root)) == files_of(root)
         assert fingerprint(root / ".git") == repository

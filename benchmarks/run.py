@@ -27,6 +27,7 @@ BENCHMARKS = (
     "usage_import",
     "usage_sums",
     "asked",
+    "worktrees",
     "hundred_agents",
     "sixty_sessions",
     "idle",

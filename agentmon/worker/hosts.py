@@ -18,15 +18,14 @@ if TYPE_CHECKING:
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution
     from agentmon.domain.ids import ExecutionId, WorkerId
-    from agentmon.domain.worktrees import WorktreePlaces
     from agentmon.paths import Paths
-    from agentmon.settings import WorktreeSettings
     from agentmon.store.claims import ClaimRepository
     from agentmon.store.live_executions import LiveExecutionRepository
     from agentmon.worker.screen_watching import ScreenWatch
     from agentmon.worker.settings_in_force import SettingsInForce
     from agentmon.worker.starting import Starter
     from agentmon.worker.watching import Watch, Watched
+    from agentmon.worker.worktree_making import WorktreeMaker
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +45,7 @@ class Hosts:
         watch: Gets each of them.
         screens: Gets those whose agent has a screen of its own.
         starter: Starts their hosts.
-        places: Says where working trees are made.
+        worktrees: Says where working trees are made, and sees when one is gone.
         worker_id: The worker.
         paths: Where its files are.
         clock: Dates what is written.
@@ -62,7 +61,7 @@ class Hosts:
         watch: Watch,
         screens: ScreenWatch,
         starter: Starter,
-        places: Callable[[WorktreeSettings], WorktreePlaces],
+        worktrees: WorktreeMaker,
         worker_id: WorkerId,
         paths: Paths,
         clock: Clock,
@@ -74,7 +73,7 @@ class Hosts:
         self._watch = watch
         self._screens = screens
         self._starter = starter
-        self._places = places
+        self._worktrees = worktrees
         self._worker_id = worker_id
         self._clock = clock
         self._on_news = on_news
@@ -100,7 +99,7 @@ class Hosts:
                     max_running=settings.worker.max_running,
                     park_after=settings.worker.park_after_failures,
                     limit=settings.worker.max_running - len(self._watch),
-                    worktrees=self._places(settings.worktrees),
+                    worktrees=self._worktrees.places(settings.worktrees),
                     at=self._clock.now(),
                 )
                 for one in claimed:
@@ -162,6 +161,7 @@ class Hosts:
             group.create_task(self._guarded(self._watch.settle(watched), watched.id), name=f"settle {watched.id}")
         for watched in look.unbegun if may_start else ():
             await self._start_again(watched, settings, group)
+        await self._worktrees.stop_in_gone(look.alive)
         await self.take_over(settings, group, may_start=may_start)
         if time.monotonic() - self._beaten_at >= settings.worker.heartbeat_s:
             await self.beat([watched.id for watched in look.alive])

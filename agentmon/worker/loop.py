@@ -113,6 +113,9 @@ class WorkerLoop:
             EndStep("its conversation", screens.lacks_conversation, screens.look_for_last_time, limit_s=10.0),
             EndStep("its result", screens.lacks_result, screens.look_for_result, limit_s=10.0),
         )
+        self._worktrees = WorktreeMaker(
+            worktrees=repositories.worktrees, agent_files=repositories.agent_files, paths=paths, clock=clock
+        )
         self._finalizer = Finalizer(
             watch=self._watch,
             settlement=repositories.settlement,
@@ -121,6 +124,7 @@ class WorkerLoop:
             steps=(
                 *last_looks,
                 *END_STEPS,
+                self._worktrees.end_step,
                 EndStep("its changes", recorder.is_due, recorder.record, limit_s=RECORDED_WITHIN_S),
             ),
         )
@@ -142,9 +146,6 @@ class WorkerLoop:
         )
         self._notifier = Notifier(audit=repositories.audit, place_file=paths.notified, clock=clock)
         self._telemetry = TelemetryReceiver(place_file=paths.telemetry_place, told=repositories.told_usage)
-        self._worktrees = WorktreeMaker(
-            worktrees=repositories.worktrees, agent_files=repositories.agent_files, paths=paths, clock=clock
-        )
         self._hosts = Hosts(
             claims=repositories.claims,
             live=repositories.live,
@@ -162,7 +163,7 @@ class WorkerLoop:
                 look_before=recorder.begin,
                 telemetry_target=self._telemetry.target_of,
             ),
-            places=self._worktrees.places,
+            worktrees=self._worktrees,
             worker_id=self.worker_id,
             paths=paths,
             clock=clock,

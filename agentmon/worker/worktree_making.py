@@ -14,28 +14,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import AgentmonError, RunnerError
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.domain.executions import CommandType
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.domain.worktrees import WorktreePlaces, WorktreeStatus
 from agentmon.runners.execution_folder import open_descriptor
 from agentmon.store.task_moves import SYSTEM_ACTOR
 from agentmon.threads import in_daemon_thread
+from agentmon.worker.commands import give_to_host
 from agentmon.worker.file_trust import read_trusted_setup
+from agentmon.worker.finalizing import EndStep
 from agentmon.worker.preparation import environment_of, folder_of
 from agentmon.worker.strays import end_strays
 from agentmon.workspaces import worktree_filling, worktrees
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from agentmon.domain.clock import Clock
-    from agentmon.domain.executions import ClaimedExecution
+    from agentmon.domain.executions import ClaimedExecution, ExecutionEnding
     from agentmon.domain.worktrees import Worktree
     from agentmon.paths import Paths
     from agentmon.runners.execution_folder import ExecutionFolder
     from agentmon.settings import WorktreeSettings
     from agentmon.store.agent_files import AgentFileRepository
     from agentmon.store.worktrees import WorktreeRepository
+    from agentmon.worker.watching import Watched
 
 _log = logging.getLogger(__name__)
 
@@ -221,6 +226,20 @@ class WorktreeMaker:
             )
         return None
 
+    async def stop_in_gone(self, alive: Sequence[Watched]) -> None:
+        """Stop the runs whose working tree was removed under them: nothing that they do there reaches anybody."""
+        working = [watched for watched in alive if watched.claimed.execution.worktree_id is not None]
+        if not working:
+            return
+        for watched in await in_daemon_thread(lambda: list(filter(_has_lost_tree, working)), name="working trees"):
+            _log.warning("execution %s: its working tree is gone", watched.id)
+            await give_to_host(watched.folder, {"id": _gone_command(watched), "type": CommandType.STOP.value})
+
+    @property
+    def end_step(self) -> EndStep:
+        """What the end of a run in a working tree that was removed under it is."""
+        return EndStep("its working tree", _is_isolated, _say_gone, limit_s=10.0)
+
     async def settle(self) -> None:
         """End what a kill cut off: removals that were begun, and making for runs that nobody starts any more.
 
@@ -300,6 +319,34 @@ async def _lock(worktree: Worktree) -> AsyncIterator[int]:
                     raise
                 await asyncio.sleep(_LOOK_EVERY_S)
         yield lock
+
+
+def _gone_command(watched: Watched) -> str:
+    return f"working-tree-of-{watched.id}-is-gone"
+
+
+def _has_lost_tree(watched: Watched) -> bool:
+    """Return whether the folder of a run is gone, and its host does not know it yet."""
+    folder = watched.claimed.execution.working_dir
+    return folder is not None and not Path(folder).exists() and not watched.folder.has_command(_gone_command(watched))
+
+
+def _is_isolated(watched: Watched, ending: ExecutionEnding) -> bool:
+    return watched.claimed.execution.worktree_id is not None and ending.reason is not EndReason.START_FAILED
+
+
+async def _say_gone(watched: Watched, ending: ExecutionEnding) -> ExecutionEnding:
+    """Return the ending as failed where the working tree is gone, unless somebody has stopped the run before."""
+    folder = Path(watched.claimed.execution.working_dir or "/")
+
+    def look() -> bool:
+        was_stopped = watched.folder.has_stop and not watched.folder.has_command(_gone_command(watched))
+        return not folder.exists() and not was_stopped
+
+    if not await in_daemon_thread(look, name="working tree"):
+        return ending
+    error = f"its working tree {folder} was removed while it ran"
+    return replace(ending, status=ExecutionStatus.FAILED, reason=EndReason.LOST, error=error, may_retry=False)
 
 
 def _is_there(worktree: Worktree) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agentmon.bootstrap import open_services
+from agentmon.domain.errors import ConflictError
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.domain.worktrees import Isolation, WorktreeStatus
@@ -78,7 +80,7 @@ async def test_a_run_works_in_a_tree_of_its_own_and_the_next_run_of_its_task_in_
 async def test_of_two_agents_in_one_repository_the_second_works_beside_the_first(live_home: LiveHome) -> None:
     async with open_services() as services:
         workspace = await _opened(services, live_home)
-        await services.agents.add(make_demo_agent(pace_s=0.05))
+        await services.agents.add(make_demo_agent(pace_s=60))
         demo = await services.agents.by_slug("demo-agent")
         runs = []
         for title in ("One", "Two"):
@@ -185,6 +187,29 @@ async def test_a_stop_ends_the_set_up_and_all_that_it_started(live_home: LiveHom
     assert marked_processes(execution.id) == []
     assert tree.status is WorktreeStatus.FAILED
     assert not Path(tree.path, "ran").exists()
+
+
+async def test_a_run_whose_tree_is_removed_under_it_fails_with_the_reason(live_home: LiveHome) -> None:
+    async with open_services() as services:
+        workspace = await _opened(services, live_home)
+        task = await _isolated(services, workspace, "sleep", "300")
+        execution = await services.queue.run(task.id, actor=USER_ACTOR)
+        await until_started(services, execution)
+        tree = await _of(services, task)
+        with pytest.raises(ConflictError):
+            await services.worktrees.remove(tree, confirmed=tree.branch, actor=USER_ACTOR)
+        shutil.rmtree(tree.path)
+        ended = await services.queue.wait(execution.id)
+        again = await services.queue.run(task.id, actor=USER_ACTOR)
+        await until_started(services, again)
+        is_made_again = Path(tree.path, "readme").is_file()
+        await services.queue.stop(task.id, actor=USER_ACTOR, kill=True)
+        stopped = await services.queue.wait(again.id)
+
+    assert (ended.status, ended.end_reason) == (ExecutionStatus.FAILED, EndReason.LOST)
+    assert tree.path in (ended.error or "")
+    assert is_made_again
+    assert stopped.status is ExecutionStatus.CANCELLED
 
 
 async def _is_there(path: Path) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FILES = 50_000
-TIMES = 5
+TIMES = 3
 GOAL = 1.1
 
 

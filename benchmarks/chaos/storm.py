@@ -158,6 +158,7 @@ class Storm:
         await AgentRepository(services.database).add_missing(chaos_agents(ledgers), at=SystemClock().now())
         agents = {slug: (await services.agents.by_slug(slug)).id for slug in AGENT_SLUGS}
         workspace = await services.workspaces.open(self._home.project)
+        await services.settings.set("workspace.max_per_folder", "0", workspace=workspace, actor=services.actor)
         await add_rules(services, workspace, agents[HOSTILE_AGENT])
         set_clock(self._home.place.clock_offset, 0.0)
         return Producer(services, workspace, agents, ledgers, self.actions, self._chance)

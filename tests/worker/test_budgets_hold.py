@@ -22,6 +22,7 @@ from agentmon.services.demo_agent import make_demo_agent
 from agentmon.usage.prices.own_prices import write_own_price
 from agentmon.usage.prices.rates import Kind
 from tests.live_home import add_command, run_to_end
+from tests.shared_folders import let_agents_share_folders
 from tests.waiting import DEADLINE_S, until
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ async def services(live_home: LiveHome) -> AsyncIterator[Services]:
 async def workspace(services: Services, live_home: LiveHome) -> Workspace:
     (live_home.project / "shop").mkdir()
     (live_home.project / "shop" / "cart.py").write_text("    return price * (100 - percent) // 100\n")
-    return await services.workspaces.open(live_home.project)
+    opened = await services.workspaces.open(live_home.project)
+    await let_agents_share_folders(services.database, opened.id)
+    return opened
 
 
 @pytest.fixture

@@ -70,9 +70,9 @@ def _make(folder: Path, source: Path, number: int) -> None:
     )
     planned = worktrees.plan(claimed, str(source)).worktree
     with worktrees.held(planned) as lock:
-        worktrees.make(planned, lock=lock, say=len)
-        worktree_filling.fill_submodules(Path(planned.path), source, lock=lock, say=len)
-        worktree_filling.bring_along(Path(planned.path), source, say=len)
+        worktrees.make(planned, lock=lock, say=lambda _: None)
+        worktree_filling.fill_submodules(Path(planned.path), source, lock=lock, say=lambda _: None)
+        worktree_filling.bring_along(Path(planned.path), source, say=lambda _: None)
 
 
 def _git(folder: Path, *words: str) -> None:

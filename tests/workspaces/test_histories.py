@@ -119,7 +119,7 @@ _PROPERTIES = {"alone": _undo_alone, "first of three": _undo_first_of_three, "pa
 
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.parametrize("name", _PROPERTIES)
-@settings(max_examples=6, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=3, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(start=_SEEDS, run=_SEEDS, times=_TIMES)
 def test_any_history(name: str, kind: str, start: int, run: int, times: int) -> None:
     _PROPERTIES[name](kind, start, run, times)

@@ -215,14 +215,18 @@ class ChangeRepository:
                     return int(row.number)
         return None
 
-    async def snapshot_ids(self) -> frozenset[str]:
-        """Return all snapshots that runs still have."""
-        executions = tables.executions
-        statement = select(executions.c.before_snapshot, executions.c.after_snapshot).where(
-            func.coalesce(executions.c.before_snapshot, executions.c.after_snapshot).is_not(None)
+    async def kept_snapshots(self) -> frozenset[str]:
+        """Return the snapshots of all runs whose logs are kept, and of all undos."""
+        executions, events = tables.executions, tables.task_events
+        of_runs = select(executions.c.before_snapshot, executions.c.after_snapshot).where(
+            executions.c.log_removed_at.is_(None), executions.c.before_snapshot.is_not(None)
         )
+        of_undos = select(events.c.payload).where(events.c.event_type == TaskEventType.CHANGES_UNDONE)
         async with self._database.reading() as connection:
-            return frozenset(one for row in await connection.execute(statement) for one in row if one is not None)
+            ids = {one for row in await connection.execute(of_runs) for one in row}
+            for payload in (await connection.execute(of_undos)).scalars():
+                ids |= {payload.get("before_snapshot"), payload.get("after_snapshot")}
+        return frozenset(ids - {None})
 
     async def _calls_by_path(
         self, connection: AsyncConnection, execution_id: ExecutionId, root: str

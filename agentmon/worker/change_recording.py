@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +16,7 @@ from agentmon.worker.preparation import working_dir_of
 from agentmon.workspaces.comparison import compare
 from agentmon.workspaces.repositories import find_repository, find_root
 from agentmon.workspaces.snapshots import SnapshotStore
+from agentmon.workspaces.undoing import recover
 
 if TYPE_CHECKING:
     from agentmon.domain.changes import FileChange
@@ -31,6 +33,7 @@ _log = logging.getLogger(__name__)
 _LOOKED_WITHIN_S: Final = 20.0
 """A start does not wait longer for a folder to be read."""
 RECORDED_WITHIN_S: Final = 60.0
+_UNWRITTEN_FOR: Final = timedelta(hours=1)
 _NAMED_UNCOVERED: Final = 3
 
 
@@ -106,14 +109,41 @@ class ChangeRecorder:
         self._looked_at.discard(watched.id)
         return ending
 
+    async def recover(self) -> None:
+        """Finish what a kill broke off of an undo."""
+        try:
+            finished = await in_daemon_thread(lambda: recover(self._store()), name="undo")
+        except (SnapshotError, OSError) as error:
+            _log.warning("an undo that was broken off is not finished: %s", error)
+            return
+        for one in finished:
+            _log.info("finished an undo in %s that was broken off: %s files", one.root, len(one.paths))
+
+    async def prune(self) -> None:
+        """Remove the snapshots of runs whose logs are gone, and what nobody needs any more.
+
+        Raises:
+            StoreError: It could not be read which ones are needed.
+        """
+        kept = await self._changes.kept_snapshots()
+        # One that was just taken may not have been written down yet.
+        since = self._clock.now() - _UNWRITTEN_FOR
+        try:
+            await in_daemon_thread(lambda: self._store().prune(kept, since=since), name="prune snapshots")
+        except (SnapshotError, OSError) as error:
+            _log.warning("old snapshots are not removed: %s", error)
+
+    def _store(self) -> SnapshotStore:
+        return SnapshotStore(self._paths.snapshots_dir, left_out=(self._paths.data_dir,))
+
     def _look(self, folder: Path, *, is_agent: bool) -> Snapshot | None:
         """Return what a folder holds; None for that of a plain program outside of version control."""
         if not is_agent and find_repository(find_root(folder)) is None:
             return None
-        return SnapshotStore(self._paths.snapshots_dir, left_out=(self._paths.data_dir,)).take(folder)
+        return self._store().take(folder)
 
     def _compare(self, before_id: str) -> tuple[Snapshot, tuple[FileChange, ...]]:
-        store = SnapshotStore(self._paths.snapshots_dir, left_out=(self._paths.data_dir,))
+        store = self._store()
         before = store.get(before_id)
         after = store.take(before.root)
         return after, compare(store, before, after)

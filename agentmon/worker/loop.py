@@ -108,7 +108,7 @@ class WorkerLoop:
             tmux=tmux, watch=self._watch, activity=repositories.activity, paths=paths, clock=clock
         )
         screens = self._screens
-        recorder = ChangeRecorder(changes=repositories.changes, paths=paths, clock=clock)
+        self._recorder = recorder = ChangeRecorder(changes=repositories.changes, paths=paths, clock=clock)
         last_looks = (
             EndStep("its conversation", screens.lacks_conversation, screens.look_for_last_time, limit_s=10.0),
             EndStep("its result", screens.lacks_result, screens.look_for_result, limit_s=10.0),
@@ -274,6 +274,7 @@ class WorkerLoop:
         await self._repositories.claims.ask_about_waiting(at=self._clock.now())
         await sweep_environments(self._repositories.live, self._paths)
         group.create_task(self._worktrees.settle(), name="working trees")
+        group.create_task(self._recorder.recover(), name="undo")
 
     def _keep(
         self,
@@ -485,6 +486,7 @@ class WorkerLoop:
         if now - self._removed_logs_at >= _REMOVE_LOGS_EVERY_S:
             self._removed_logs_at = now
             await remove_old_logs(self._repositories.old_logs, self._settings.worker, self._clock)
+            await self._recorder.prune()
             await archive_old_cards(self._repositories.archive, self._settings.board.archive_after_days, self._clock)
 
     def _note_answers(self) -> None:

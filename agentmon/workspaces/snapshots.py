@@ -30,6 +30,7 @@ from agentmon.workspaces.repositories import find_repository, find_root, find_se
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
 _LARGE_BYTES: Final = 32 << 20
 _MAX_FILES: Final = 200_000
@@ -209,13 +210,18 @@ class SnapshotStore:
             ) from None
         return _snapshot(snapshot_id, root, known)
 
-    def prune(self, keep: Iterable[str]) -> None:
+    def prune(self, keep: Iterable[str], *, since: datetime | None = None) -> None:
         """Remove all snapshots but those with these ids, and what only they needed.
+
+        Args:
+            keep: Their ids.
+            since: Those that were taken since then stay too.
 
         Raises:
             GitError: git failed; nothing that is needed was removed.
         """
         kept = set(keep)
+        newest = float("inf") if since is None else since.timestamp() * 1e9
         trees: set[str] = set()
         refs: set[str] = set()
         with self._lock(self.folder / "lock", fcntl.LOCK_EX) as lock:
@@ -225,7 +231,7 @@ class SnapshotStore:
                 place = self._read_place(folder, lock)
                 numbers = set()
                 for file in (folder / "snapshots").glob("*.json"):
-                    if f"{folder.name}-{file.stem}" in kept:
+                    if f"{folder.name}-{file.stem}" in kept or int(file.stem) >= newest:
                         numbers.add(int(file.stem))
                         trees.add(json.loads(file.read_bytes())["tree"])
                     else:

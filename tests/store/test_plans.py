@@ -114,7 +114,8 @@ async def test_what_runs_and_what_asks_is_found_among_what_is_open(database: Dat
 
     # Agents, workspaces, and the folders (h) that agents work in: of all of them there are few.
     assert set(scanned) <= {"SCAN a", "SCAN a USING COVERING INDEX sqlite_autoindex_agents_1", "SCAN w", "SCAN h"}
-    assert len([step for step in steps if step.startswith("SCAN") and step.endswith(_OPEN_ONES)]) == len(looks)
+    # What has no room for one run is counted agent by agent.
+    assert len([step for step in steps if step.startswith("SCAN") and step.endswith(_OPEN_ONES)]) == len(looks) - 1
 
 
 async def test_requests_that_are_decided_are_passed_over(database: Database) -> None:

@@ -154,6 +154,7 @@ async def test_a_run_that_waits_for_its_budget_ends_when_a_person_finishes_it(
 async def test_a_spent_budget_of_all_holds_back_agents_and_no_tools_and_leaves_alone_what_runs(
     services: Services, workspace: Workspace, agent: Agent
 ) -> None:
+    await let_agents_share_folders(services.database, workspace.id)
     running, later = [await add_work(services, workspace, agent, title) for title in ("mend", "mend more")]
     begun = await services.queue.run(running.id, actor=USER_ACTOR)
 

@@ -15,7 +15,7 @@ from agentmon.workspaces.snapshots import SnapshotStore
 from agentmon.workspaces.three_way import UndoAction
 from agentmon.workspaces.undoing import apply, plan
 from tests.workspaces.folders import files_of, fingerprint, git, held, make_repository
-from tests.workspaces.histories import Hand, untouched
+from tests.workspaces.random_histories import Hand, untouched
 
 _SEEDS = st.integers(min_value=0, max_value=2**32)
 _TIMES = st.integers(min_value=0, max_value=8)

@@ -202,7 +202,7 @@ class QueueService:
         repository = await asyncio.to_thread(find_repository, str(working_dir))
         if (isolation or context.isolation) is Isolation.WORKTREE and repository is None:
             raise UsageError(
-                f"{working_dir} is in no git repository, so that it has no working trees",
+                f"{working_dir} is in no git repository with a commit, so that it has no worktrees",
                 hint=f"`agentmon run {task.number} --isolation folder` runs it in the folder",
             )
         request = await asyncio.to_thread(

@@ -31,17 +31,17 @@ KEPT_WORKTREE: Final = """coalesce(
      WHERE p.id = q.parent_execution_id),
     (SELECT k.id FROM worktrees k INDEXED BY ix_worktrees_task_id
      WHERE k.task_id = t.id AND k.status <> 'removed' ORDER BY k.id DESC LIMIT 1))"""
-# An agent finds a conversation again only in the folder in which it was.
-_GOES_ON_IN_FOLDER: Final = """EXISTS (
+# An agent finds a conversation again only in the folder in which it was; a worktree that was removed is made again.
+_GOES_ON_IN: Final = """EXISTS (
     SELECT 1 FROM executions p
-    WHERE p.id = q.parent_execution_id AND p.session_id = q.session_id AND p.worktree_id IS NULL)"""
+    WHERE p.id = q.parent_execution_id AND p.session_id = q.session_id AND p.worktree_id IS {worktree})"""
 _ISOLATION: Final = "coalesce(q.isolation, json_extract(t.input_context, '$.isolation'), a.isolation, w.isolation)"
 # Where a run of the queue works: in the folder, in a working tree that there is or that is new, or in the folder unless
 # another AI agent is at work there (`either`).
 PLACE: Final = f"""CASE
-    WHEN {_ISOLATION} = 'folder' OR {_ISOLATION} = 'auto' AND {_GOES_ON_IN_FOLDER} THEN 'folder'
+    WHEN {_ISOLATION} = 'folder' OR {_ISOLATION} = 'auto' AND {_GOES_ON_IN.format(worktree="NULL")} THEN 'folder'
     WHEN {KEPT_WORKTREE} IS NOT NULL THEN 'kept'
-    WHEN {_ISOLATION} = 'worktree' THEN 'new'
+    WHEN {_ISOLATION} = 'worktree' OR {_GOES_ON_IN.format(worktree="NOT NULL")} THEN 'new'
     WHEN a.tool_type = 'ai-agent' AND q.repository IS NOT NULL THEN 'either'
     ELSE 'folder' END"""
 FOLDER_HOLDERS: Final = f"""

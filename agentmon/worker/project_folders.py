@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from agentmon.paths import is_repository
+from agentmon.workspaces import repositories
 
 _MAX_POINTER_BYTES: Final = 4_096
 _WORKTREES: Final = "worktrees"
@@ -26,10 +27,12 @@ class ProjectFolders:
 
 
 def find_repository(folder: str) -> str | None:
-    """Return the top of the working tree around a folder, links followed; None where there is none."""
+    """Return the top of the working tree around a folder, links followed; None where none has a commit."""
     try:
         start = Path(folder).resolve()
-        return next((str(place) for place in (start, *start.parents) if is_repository(place)), None)
+        top = next((place for place in (start, *start.parents) if is_repository(place)), None)
+        found = None if top is None else repositories.find_repository(top)
+        return str(top) if found is not None and found.has_commit() else None
     except (OSError, ValueError, RuntimeError):
         return None
 

@@ -42,6 +42,21 @@ class Repository:
         """The ignore rules that are not in the work tree."""
         return self.common_dir / "info" / "exclude"
 
+    def has_commit(self) -> bool:
+        """Return whether a commit is checked out, as its files say; true where they do not tell.
+
+        Raises:
+            OSError: They cannot be read.
+        """
+        head = (self.git_dir / "HEAD").read_bytes().strip()
+        if not head.startswith(b"ref:") or (self.common_dir / "reftable").is_dir():
+            return True
+        ref = head.removeprefix(b"ref:").strip()
+        if (self.common_dir / os.fsdecode(ref)).is_file():
+            return True
+        packed = self.common_dir / "packed-refs"
+        return packed.is_file() and any(line.endswith(b" " + ref) for line in packed.read_bytes().splitlines())
+
     def head(self) -> str | None:
         """Return the commit that is checked out; None for a branch without any, or a HEAD that cannot be read."""
         git = Git(git_dir=self.git_dir)

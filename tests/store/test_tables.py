@@ -187,6 +187,16 @@ VALID_ROWS: Final[Mapping[str, Mapping[str, object]]] = {
         "asked_at": _STAMP,
         **_BOTH,
     },
+    "worktrees": {
+        "id": "worktree",
+        "workspace_id": "workspace",
+        "task_id": "task",
+        "source": "/src/api",
+        "path": "/data/worktrees/api-0/1-it",
+        "branch": "agentmon/1-it",
+        "status": "ready",
+        **_BOTH,
+    },
     "changes": {
         "id": "change",
         "operation_id": "operation",
@@ -489,6 +499,7 @@ def test_the_unique_rules_are_the_ones_that_were_meant() -> None:
         "uq_history_files_path",
         "uq_limit_snapshots_agent_id_account_window_captured_at_ms",
         "uq_budgets_scope_scope_id_period_unit",
+        "uq_worktrees_path",
     }
 
 

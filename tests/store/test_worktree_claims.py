@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import insert
 
 from agentmon.domain.agents import ToolType
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ExecutionEnding
-from agentmon.domain.ids import WorkerId
+from agentmon.domain.ids import LOCAL_USER_ID, WorkerId, new_id
+from agentmon.domain.sessions import SessionStatus
 from agentmon.domain.worktrees import WorktreePlaces, WorktreeStatus
 from agentmon.services.actors import USER_ACTOR
+from agentmon.store import tables
 from agentmon.store.workspaces import WorkspaceRepository
 from agentmon.store.worktrees import WorktreeRepository
 from tests.endings import end_without_journal
@@ -198,3 +201,44 @@ async def test_two_worktrees_never_have_one_path_and_one_that_was_removed_gives_
 
     assert paths[0] == paths[1]
     assert await rows.of_task(task.id) == ()
+
+
+async def test_a_conversation_goes_on_where_it_was_also_when_its_worktree_was_removed(place: QueuePlace) -> None:
+    rows = WorktreeRepository(place.database)
+    runs = {}
+    for number in range(2):
+        task = await place.add_task("wide")
+        runs[number] = (task.id, await _queue(place, task_id=task.id))
+    in_folder, beside = await _claim(place)
+    await _end(place, in_folder.id, beside.id)
+    assert beside.worktree_id is not None
+    await rows.remove(await rows.get(beside.worktree_id), actor=USER_ACTOR, at=NOON)
+    other = await place.add_task("wide")
+    await _queue(place, task_id=other.id, folder="/elsewhere", repository=None)
+    again = {}
+    for number, (task_id, before) in runs.items():
+        again[number] = await _queue(place, task_id=task_id)
+        async with place.database.writing() as connection:
+            session_id = new_id()
+            await connection.execute(
+                insert(tables.sessions).values(
+                    id=session_id,
+                    user_id=LOCAL_USER_ID,
+                    agent_id=place.agents["robot"].id,
+                    workspace=_REPOSITORY,
+                    status=SessionStatus.COMPLETED,
+                    started_at=NOON,
+                    created_at=NOON,
+                    updated_at=NOON,
+                )
+            )
+            await connection.exec_driver_sql(
+                "UPDATE executions SET session_id = ?, parent_execution_id = nullif(?, id) WHERE id IN (?, ?)",
+                (session_id, before, before, again[number]),
+            )
+
+    claimed = {one.id: one for one in await _claim(place)}
+
+    assert (claimed[again[0]].working_dir, claimed[again[0]].worktree_id) == (_REPOSITORY, None)
+    assert claimed[again[1]].working_dir == beside.working_dir
+    assert claimed[again[1]].worktree_id not in {None, beside.worktree_id}

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentmon.worker.project_folders import ProjectFolders
+from agentmon.worker.project_folders import ProjectFolders, find_repository
+from tests.workspaces.worktree_place import a_repository
 
 
 def git(folder: Path, *words: str) -> None:
@@ -60,3 +61,21 @@ def test_a_folder_that_is_a_mark_of_nothing_known_counts_as_a_repository(tmp_pat
 
     assert ProjectFolders().project_of(str(odd)) == str(odd)
     assert ProjectFolders().project_of(str(Path(odd, "deeper", "still"))) == str(odd)
+
+
+def test_a_repository_around_a_folder_counts_once_it_has_a_commit(tmp_path: Path) -> None:
+    unborn, source = tmp_path / "unborn", a_repository(tmp_path / "api", src__a="1")
+    unborn.mkdir()
+    git(unborn, "init", "--quiet")
+    git(source, "worktree", "add", "--quiet", str(tmp_path / "linked"))
+    (tmp_path / "link").symlink_to(source / "src")
+
+    assert find_repository(str(unborn)) is None
+    assert find_repository(str(tmp_path)) is None
+    assert find_repository(str(tmp_path / "gone")) is None
+    assert find_repository(str(tmp_path / "link")) == str(source)
+    git(source, "pack-refs", "--all")
+    assert find_repository(str(source)) == str(source)
+    assert find_repository(str(tmp_path / "linked")) == str(tmp_path / "linked")
+    git(source, "switch", "--quiet", "--detach")
+    assert find_repository(str(source)) == str(source)

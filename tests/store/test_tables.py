@@ -82,16 +82,6 @@ VALID_ROWS: Final[Mapping[str, Mapping[str, object]]] = {
         "assignee_agent_id": "agent",
         **_BOTH,
     },
-    "worktrees": {
-        "id": "worktree",
-        "workspace_id": "workspace",
-        "task_id": "task",
-        "source": "/w",
-        "path": "/worktrees/w",
-        "branch": "agentmon/1-t",
-        "status": "ready",
-        **_BOTH,
-    },
     "looked_at": {"digest": "00", "created_at": _STAMP},
     "task_dependencies": {"task_id": "task", "depends_on_task_id": "other-task", "created_at": _STAMP},
     "task_labels": {"task_id": "task", "label": "auth"},
@@ -485,7 +475,6 @@ def _unique_rules() -> list[tuple[str, str, tuple[str, ...]]]:
 def test_the_unique_rules_are_the_ones_that_were_meant() -> None:
     assert {name for _, name, _ in _unique_rules()} == {
         "uq_workspaces_root_path",
-        "uq_worktrees_path",
         "uq_agents_slug",
         "uq_agent_capabilities_agent_id_key",
         "uq_tasks_workspace_id_number",

@@ -6,6 +6,7 @@ in the folder: it may be removed, and is made anew.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -43,6 +44,8 @@ class Limits(NamedTuple):
     """A file with more than these is known by its hash only."""
     max_files: int
     """With more files than these outside of version control, only those that are named are kept."""
+    max_bytes: int
+    """So it is where files that no snapshot had yet have more bytes together, large ones not counted."""
 
 
 class _Others(NamedTuple):
@@ -262,13 +265,24 @@ class FolderIndex:
             memory.limit = "it takes too long to list them"
         # Those of folders without a name, where all were listed, are there twice.
         files, nested = list(dict.fromkeys(found.files)), list(dict.fromkeys(found.nested))
-        known = 0 if self._repository else _entries(self._index)
-        if known + len(files) > self._limits.max_files:
-            memory.limit = f"more than {self._limits.max_files:,} files"
+        memory.limit = memory.limit or self._limit_of(files)
         if memory.limit:
             memory.limit_until = time.time() + _LIMIT_HOLDS_S
             return _Others([], [], [], [])
         return found._replace(files=files, nested=nested)
+
+    def _limit_of(self, files: Sequence[str]) -> str:
+        """Return which limit files that are not in the index go beyond; empty for none."""
+        known = 0 if self._repository else _entries(self._index)
+        if known + len(files) > self._limits.max_files:
+            return f"more than {self._limits.max_files:,} files"
+        total = 0
+        for path in files:
+            with contextlib.suppress(OSError):
+                size = os.lstat(f"{self._root}/{path}").st_size
+                total += size if size <= self._limits.large_bytes else 0
+        is_much = total > self._limits.max_bytes
+        return f"more than {self._limits.max_bytes >> 20:,} MB of files outside of version control" if is_much else ""
 
     def _sort_in(self, path: str, found: _Others) -> None:
         if not path.endswith("/"):

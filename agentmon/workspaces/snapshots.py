@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _LARGE_BYTES: Final = 32 << 20
 _MAX_FILES: Final = 200_000
+_MAX_BYTES: Final = 512 << 20
 _MAX_NESTED: Final = 100
 _CLEANING_WAIT_S: Final = 0.5
 _CLEANING_REST_S: Final = 0.01
@@ -109,6 +110,7 @@ class SnapshotStore:
         left_out: Further folders that are never looked at, where they lie within a root.
         large_bytes: Of a file with more bytes than these only the hash is kept.
         max_files: How many files outside of version control are kept of one root.
+        max_bytes: How many bytes of them that no snapshot had yet are kept at one time.
     """
 
     def __init__(
@@ -118,11 +120,12 @@ class SnapshotStore:
         left_out: Sequence[Path] = (),
         large_bytes: int = _LARGE_BYTES,
         max_files: int = _MAX_FILES,
+        max_bytes: int = _MAX_BYTES,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder = folder.resolve()
         self._left_out = (self.folder, *(out.resolve() for out in left_out))
-        self._limits = Limits(large_bytes, max_files)
+        self._limits = Limits(large_bytes, max_files, max_bytes)
 
     def take(self, root: Path) -> Snapshot:
         """Return what a folder holds now.

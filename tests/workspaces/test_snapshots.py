@@ -491,6 +491,22 @@ def test_too_many_files_are_told_and_named_ones_kept(tmp_path: Path) -> None:
     assert content(store, change.before_ref or "") == b"3\n"
 
 
+def test_too_many_bytes_at_one_time_are_told_and_not_kept(tmp_path: Path) -> None:
+    root = tmp_path / "plain"
+    write(root / "first", b"a" * 600)
+    store = SnapshotStore(tmp_path / "store", large_bytes=2_000, max_bytes=1_000)
+    first = store.take(root)
+    write(root / "large", b"b" * 3_000)
+    second = store.take(root)
+    for number in range(3):
+        write(root / f"f{number}", b"c" * 500)
+    third = store.take(root)
+
+    assert (first.limit, second.limit, set(held(store, second))) == ("", "", {"first", "large"})
+    assert third.limit
+    assert set(held(store, third)) == {"first", "large"}
+
+
 # Files that are named
 
 

@@ -68,8 +68,9 @@ class ChangeRecorder:
                 snapshot = await in_daemon_thread(look, name="snapshot")
         except TimeoutError:
             snapshot, note = None, f"its folder could not be read within {_LOOKED_WITHIN_S:g} s"
-        except (SnapshotError, OSError) as error:
-            snapshot, note = None, str(error)
+        except Exception as error:  # noqa: BLE001 - whatever a folder holds, its run starts
+            _log.warning("execution %s: its folder cannot be looked at: %r", claimed.execution.id, error)
+            snapshot, note = None, str(error) or type(error).__name__
         else:
             if snapshot is None:
                 return
@@ -113,8 +114,8 @@ class ChangeRecorder:
         """Finish what a kill broke off of an undo."""
         try:
             finished = await in_daemon_thread(lambda: recover(self._store()), name="undo")
-        except (SnapshotError, OSError) as error:
-            _log.warning("an undo that was broken off is not finished: %s", error)
+        except Exception:  # noqa: BLE001 - whatever is in the journal, the worker goes on
+            _log.exception("an undo that was broken off is not finished")
             return
         for one in finished:
             _log.info("finished an undo in %s that was broken off: %s files", one.root, len(one.paths))

@@ -12,6 +12,7 @@ import pytest
 from agentmon.bootstrap import open_services
 from agentmon.domain.changes import ChangeType
 from agentmon.domain.errors import NotFoundError
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.services.actors import USER_ACTOR
 from tests.live_home import add_command, run_to_end, until_started
 from tests.waiting import until
@@ -131,3 +132,17 @@ async def test_a_plain_program_outside_of_git_is_not_looked_at(services: Service
     with pytest.raises(NotFoundError):
         await services.changes.of_run(ended)
     assert ended.changed_files is None
+
+
+async def test_a_folder_that_cannot_be_looked_at_keeps_no_run_from_starting(
+    services: Services, repository: Workspace
+) -> None:
+    services.paths.snapshots_dir.parent.mkdir(parents=True, exist_ok=True)
+    services.paths.snapshots_dir.write_text("in the way")
+
+    ended = await run_to_end(services, await add_command(services, repository, "touch", "x"))
+
+    assert ended.status is ExecutionStatus.SUCCEEDED
+    assert ended.snapshot_note
+    with pytest.raises(NotFoundError):
+        await services.changes.of_run(ended)

@@ -117,7 +117,7 @@ def _patch_is_the_change(kind: str, start: int, run: int, times: int) -> None:
 _PROPERTIES = {"alone": _undo_alone, "first of three": _undo_first_of_three, "patch": _patch_is_the_change}
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("kind", ["git", "plain"])
 @pytest.mark.parametrize("name", _PROPERTIES)
 @settings(max_examples=3, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(start=_SEEDS, run=_SEEDS, times=_TIMES)
@@ -129,7 +129,7 @@ def test_any_history(name: str, kind: str, start: int, run: int, times: int) -> 
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.parametrize("name", _PROPERTIES)
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(start=_SEEDS, run=_SEEDS, times=_TIMES)
 def test_many_histories(name: str, kind: str, start: int, run: int, times: int) -> None:
     _PROPERTIES[name](kind, start, run, times)

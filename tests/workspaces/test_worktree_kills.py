@@ -61,6 +61,7 @@ def _settle(place: WorktreePlace, worktree: Worktree) -> bool:
     return worktrees.is_missing(worktree)
 
 
+@pytest.mark.proof
 def test_a_removal_that_is_killed_at_any_step_is_taken_back_or_finished(tmp_path: Path) -> None:
     step, outcomes = 0, set()
     source = a_repository(tmp_path / "api")

@@ -406,6 +406,8 @@ class SnapshotStore:
                 remove_unfinished(self._objects(hash_name))
             for left in folder.glob("index-*"):
                 shutil.rmtree(left)
+            for left in (folder / "snapshots").glob("*.new"):
+                left.unlink()
             return True
         finally:
             fcntl.flock(shared, fcntl.LOCK_SH)

@@ -11,13 +11,15 @@ import pytest
 from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped] # it has no types
 from textual.command import CommandPalette
 from textual.screen import Screen
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
 import agentmon.screens
 from agentmon.domain.background_loops import LoopState
+from agentmon.domain.diffs import Diff
 from agentmon.screens.background_dialog import BackgroundDialog, BackgroundPicture
 from agentmon.screens.board.quick_add import QuickAddDialog
 from agentmon.screens.board.screen import BoardScreen
+from agentmon.screens.changes.screen import ChangesScreen
 from agentmon.screens.dialogs.choice import ChoiceDialog
 from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.screens.dialogs.form_dialog import FormDialog
@@ -50,6 +52,7 @@ from agentmon.screens.welcome import WelcomeScreen
 from agentmon.services.background import Trouble, WorkerHealth
 from agentmon.store.look_setting import USUAL_LOOK
 from agentmon.widgets.card_preview import CardPreview
+from agentmon.widgets.diff_view import DiffView
 from agentmon.widgets.log_view import LogView
 from agentmon.widgets.row_table import RowTable
 from tests.screen_stage import screen_text
@@ -69,6 +72,22 @@ if TYPE_CHECKING:
     from tests.screens.scenes import Deed
 
 pytestmark = pytest.mark.proof
+
+_PATCH = """diff --git a/shop/cart.py b/shop/cart.py
+--- a/shop/cart.py
++++ b/shop/cart.py
+@@ -6,2 +6,2 @@ import math
+ def discounted(price, percent):
+-    return price * (100 - percent) // 100
++    return round_half_up(price * (100 - percent), 100)
+diff --git a/shop/rounding.py b/shop/rounding.py
+new file mode 100644
+--- /dev/null
++++ b/shop/rounding.py
+@@ -0,0 +1,2 @@
++def round_half_up(value, unit):
++    return (value + unit // 2) // unit
+"""
 
 BASES = {FormDialog, PacedScreen, ServiceScreen, RequestScreen, TaskLogScreen}
 """Screens that are never shown themselves."""
@@ -194,6 +213,15 @@ async def audit(board: Board) -> None:
     await board.press("A")
 
 
+async def changes(board: Board) -> None:
+    await on_running(board)
+    await reach(board, ChangesScreen, "d")
+    screen = board.app.screen
+    await board.until(lambda: "not recorded" in screen_text(board.app), "what there is")
+    screen.query_one(DiffView).diff = Diff(_PATCH)
+    screen.query_one("#state", Static).update("its only run   +3 −2 · 2 files   as of now   1 comment to send")
+
+
 async def columns(board: Board) -> None:
     await executions(board)
     await board.until(lambda: "6 in all" in screen_text(board.app), "the rows")
@@ -249,6 +277,7 @@ PAGES = (
     Picture("log", TaskPage, log, sees("test_case_48")),
     Picture("audit", TaskPage, audit, sees("made the task")),
     Picture("executions", ExecutionsScreen, executions, sees("6 in all")),
+    Picture("changes", ChangesScreen, changes, sees("discounted", "comment to send")),
     Picture("columns", ColumnsDialog, columns),
     Picture("settings", SettingsScreen, settings, has_theme),
     Picture("setting", SettingDialog, setting),

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.columns import terminal_width
 from agentmon.cli.context import (
     JsonOption,
     NumberArgument,
@@ -19,7 +18,7 @@ from agentmon.cli.context import (
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import flush, say, say_document, tell
 from agentmon.domain.changes import ChangeType, FileChange
-from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.errors import UsageError
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import Workspace
 from agentmon.services.changes import RunChanges
@@ -83,11 +82,7 @@ def diff(
     async def work(services: Services, workspace: Workspace) -> tuple[RunChanges, bytes]:
         task = await numbered_task(services, workspace, number)
         found = await services.changes.of_run(await chosen_execution(services, task, run))
-        missing = [path for path in paths or () if path not in {one.path for one in found.files}]
-        if missing:
-            raise NotFoundError(
-                f"this run did not change {plain_line(missing[0])}", hint=f"agentmon changes {number} lists its files"
-            )
+        found.chosen(paths or ())
         is_patch = as_json or not (is_stat or is_name_only)
         return found, await services.changes.patch_of_run(found, paths or ()) if is_patch else b""
 
@@ -162,6 +157,8 @@ def undo(
         )
     else:
         say("\n".join(undo_lines(plan)))
+        if is_dry and plan.steps:
+            tell("nothing was done: this is what agentmon undo does without --dry-run")
         for path in left:
             tell(f"{plain_line(path)} was changed meanwhile, and left alone")
     if plan.left_alone or left:
@@ -184,9 +181,9 @@ def change_lines(found: RunChanges) -> list[str]:
     if not found.files:
         return ["this run has changed no file"]
     rows = [(_LETTERS[one.change_type], _lines_text(one), _path_text(one)) for one in found.files]
-    widths = [max(len(row[1]) for row in rows), terminal_width()]
+    width = max(len(row[1]) for row in rows)
     total = f"{len(found.files)} {'file' if len(found.files) == 1 else 'files'}"
-    lines = [f"{letter}  {text:>{widths[0]}}  {path}" for letter, text, path in rows]
+    lines = [f"{letter}  {text:>{width}}  {path}" for letter, text, path in rows]
     return [*lines, f"{total}, +{found.lines_added} −{found.lines_removed}"]
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+from agentmon.domain.plain_text import plain_line
 
 
 class ChangeType(StrEnum):
@@ -16,6 +19,14 @@ class ChangeType(StrEnum):
     """It has another path; its content and mode may differ too."""
     MODE = "mode"
     """Nothing but its mode differs."""
+
+
+_LONGEST_PATH: Final = 4_096
+
+
+def stored_path(path: str) -> str:
+    """Return a path as it is stored and drawn: bytes that are no text, and control codes, are shown as such."""
+    return plain_line(path, max_characters=_LONGEST_PATH)
 
 
 def amount_text(files: int, lines_added: int, lines_removed: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import finalize
@@ -161,6 +162,15 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         """
         services = await self.services()
         return await services.workspaces.get((await services.tasks.get(task_id)).workspace_id)
+
+    def show_changes_of(self, task_id: TaskId, execution_id: ExecutionId | None = None) -> None:
+        """Show what a run of a task changed; the newest one when none is named."""
+        from agentmon.screens.changes.screen import ChangesScreen  # noqa: PLC0415 - not part of the first frame
+
+        workspace = partial(self.workspace_of, task_id)
+        self.app.push_screen(
+            ChangesScreen(task_id=task_id, execution_id=execution_id, services=self.services, workspace=workspace)
+        )
 
     async def refresh_snapshot(self) -> None:
         """Read what the screen shows and set it on the widgets; the default shows nothing stored."""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentmon.domain.changes import stored_path
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import ActorType
+from agentmon.domain.plain_text import plain_line
 from agentmon.workspaces.comparison import compare, content, patch
 from agentmon.workspaces.patches import reverse_patch
 from agentmon.workspaces.snapshots import SnapshotStore
-from agentmon.workspaces.undoing import apply, plan
+from agentmon.workspaces.undoing import apply, plan, recover
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
 
     from agentmon.domain.changes import FileChange
     from agentmon.domain.clock import Clock
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunChanges:
-    """What one run changed."""
+    """What one run changed, as one look found it."""
 
     execution: Execution
     root: Path
@@ -41,6 +42,10 @@ class RunChanges:
     """In the order of their paths."""
     note: str
     """What the record leaves out; empty when that is nothing."""
+    snapshots: tuple[Snapshot, Snapshot] | None
+    """Before it, and at its end or now; None where they were removed, so that only the names of the files are left."""
+    is_alone: bool
+    """Whether nothing else was changed between these snapshots."""
 
     @property
     def lines_added(self) -> int:
@@ -52,9 +57,27 @@ class RunChanges:
         """Of all files together."""
         return sum(one.lines_removed for one in self.files)
 
+    def chosen(self, paths: Collection[str]) -> tuple[str, ...]:
+        """Return the paths that are to be looked at between the snapshots; none at all means everything.
+
+        Args:
+            paths: Only these; all of the run when empty.
+
+        Raises:
+            NotFoundError: The run did not change one of them.
+        """
+        known = {one.path for one in self.files}
+        for path in paths:
+            if path not in known:
+                raise NotFoundError(
+                    f"this run did not change {plain_line(path)}",
+                    hint="agentmon changes lists its files by their names",
+                )
+        return tuple(paths) or (() if self.is_alone else tuple(known))
+
 
 class ChangeService:
-    """Reads what runs changed."""
+    """Reads what runs changed, and takes it back."""
 
     def __init__(self, *, changes: ChangeRepository, paths: Paths, clock: Clock) -> None:
         self._changes = changes
@@ -65,30 +88,58 @@ class ChangeService:
         """Return what a run changed; of one that has not ended, up to now.
 
         Raises:
-            NotFoundError: Nobody looked at its folder before it began, or that was removed.
+            NotFoundError: Nobody looked at its folder before it began.
             SnapshotError: The folder of one that works cannot be looked at.
         """
-        before = await asyncio.to_thread(self._before, execution)
+        if execution.before_snapshot is None:
+            why = f": {execution.snapshot_note}" if execution.snapshot_note else ""
+            raise NotFoundError(
+                f"what this run changes is not recorded{why}",
+                hint="agents are looked at in every folder, other programs in git repositories",
+            )
+        recorded = await self._changes.of_execution(execution.id)
+        note = execution.snapshot_note or ""
+        try:
+            snapshots, found = await asyncio.to_thread(self._look, execution)
+        except NotFoundError as error:
+            root = Path(execution.working_dir or "")
+            return RunChanges(
+                execution=execution, root=root, files=recorded, note=str(error), snapshots=None, is_alone=False
+            )
         if execution.after_snapshot is None:
-            after = await asyncio.to_thread(self._store().take, before.root)
-            files = await asyncio.to_thread(compare, self._store(), before, after)
+            foreign = await self._changes.written_beside(
+                execution.id,
+                str(snapshots[0].root),
+                since=execution.started_at or execution.created_at,
+                until=self._clock.now(),
+            )
+            own = [one for one in found if one.path not in foreign]
         else:
-            files = await self._changes.of_execution(execution.id)
-        return RunChanges(execution=execution, root=before.root, files=files, note=execution.snapshot_note or "")
+            names = {one.path for one in recorded}
+            own = [one for one in found if stored_path(one.path) in names]
+        return RunChanges(
+            execution=execution,
+            root=snapshots[0].root,
+            files=tuple(own),
+            note=note,
+            snapshots=snapshots,
+            is_alone=len(own) == len(found),
+        )
 
     async def patch_of_run(self, changes: RunChanges, paths: Collection[str] = ()) -> bytes:
-        """Return what a run changed as a patch that ``git apply`` takes; of one that has not ended, up to now.
+        """Return what a run changed as a patch that ``git apply`` takes.
 
         Args:
             changes: Of the run.
             paths: Only these files; all when empty.
 
         Raises:
-            NotFoundError: The snapshots of the run were removed.
+            NotFoundError: The snapshots of the run were removed, or it did not change one of the files.
             SnapshotError: They cannot be compared.
         """
-        chosen = [one.path for one in changes.files if not paths or one.path in paths]
-        return await asyncio.to_thread(partial(self._patch, changes.execution, chosen)) if chosen else b""
+        chosen = changes.chosen(paths)
+        before, after = _snapshots_of(changes)
+        return await asyncio.to_thread(patch, self._store(), before, after, chosen) if changes.files else b""
 
     async def text_of(self, changes: RunChanges, path: str) -> str:
         """Return what a changed file holds after the run, for its unchanged lines; empty where that was not kept."""
@@ -101,22 +152,37 @@ class ChangeService:
             return ""
         return found.decode("utf-8", "replace")
 
-    async def take_back_hunk(self, changes: RunChanges, hunk: bytes, *, actor: Actor) -> None:
-        """Take one stretch of lines back in the file as it is now.
+    async def take_back_hunk(self, changes: RunChanges, path: str, hunk: bytes, *, actor: Actor) -> None:
+        """Take one stretch of lines back in the file as it is now; ``plan_redo`` takes that back.
 
         Args:
             changes: Of the run.
-            hunk: A patch of it alone.
+            path: The file.
+            hunk: A patch of the lines alone.
             actor: Who asks.
 
         Raises:
             ConflictError: The lines are not as the run left them, or an agent asks for it.
-            SnapshotError: git failed.
+            SnapshotError: The folder cannot be looked at, or git failed.
         """
         _require_person(actor)
-        await asyncio.to_thread(reverse_patch, self._store(), changes.root, hunk)
-        execution = changes.execution
-        await self._changes.note_undone(execution.task_id, execution.id, files=1, actor=actor, at=self._clock.now())
+
+        def taken_back() -> tuple[str, str]:
+            store = self._store()
+            before = store.take(changes.root)
+            reverse_patch(store, changes.root, hunk)
+            return before.id, store.take(changes.root).id
+
+        execution, snapshots = changes.execution, await asyncio.to_thread(taken_back)
+        await self._changes.note_undone(
+            execution.task_id,
+            execution.id,
+            files=1,
+            snapshots=snapshots,
+            only=[path],
+            actor=actor,
+            at=self._clock.now(),
+        )
 
     async def plan_undo(
         self, changes: RunChanges, *, paths: Collection[str] = (), side: Side | None = None
@@ -130,25 +196,26 @@ class ChangeService:
 
         Raises:
             ConflictError: The run has not ended.
-            NotFoundError: Its snapshots were removed.
+            NotFoundError: Its snapshots were removed, or it did not change one of the files.
             SnapshotError: The folder cannot be looked at.
         """
-        execution = changes.execution
-        if execution.after_snapshot is None:
+        if changes.execution.after_snapshot is None:
             raise ConflictError("this run still works, and could change it again", hint="stop it first")
-        return await self._plan(str(execution.before_snapshot), execution.after_snapshot, paths=paths, side=side)
+        chosen = changes.chosen(paths)
+        before, after = _snapshots_of(changes)
+        return await asyncio.to_thread(self._plan, before.id, after.id, chosen, side)
 
     async def plan_redo(self, task_id: TaskId) -> UndoPlan:
         """Return what taking the last undo of a task back would do.
 
         Raises:
-            NotFoundError: Nothing of the task was undone.
+            NotFoundError: Nothing of the task was undone, or the snapshots of that were removed.
             SnapshotError: The folder cannot be looked at.
         """
         last = await self._changes.last_undo(task_id)
         if last is None:
-            raise NotFoundError("nothing of this task was undone")
-        return await self._plan(*last)
+            raise NotFoundError("nothing of this task was undone", hint="agentmon undo takes back what a run changed")
+        return await asyncio.to_thread(self._plan, *last)
 
     async def undo(self, execution: Execution, plan: UndoPlan, *, actor: Actor) -> tuple[str, ...]:
         """Do what a plan says, all of it or nothing; it is a change itself, which ``plan_redo`` takes back.
@@ -161,11 +228,11 @@ class ChangeService:
             SnapshotError: A file could not be written; nothing was undone.
         """
         _require_person(actor)
-        number = await self._changes.number_at_work_in(str(plan.root))
-        if number is not None:
-            raise ConflictError(
-                f"#{number} works in {plan.root} now", hint=f"agentmon stop {number} ends it; then undo again"
-            )
+        for number, folder in await self._changes.folders_at_work():
+            if await asyncio.to_thread(_overlap, plan.root, Path(folder)):
+                raise ConflictError(
+                    f"#{number} works in {folder} now", hint=f"agentmon stop {number} ends it; then undo again"
+                )
         undone = await asyncio.to_thread(apply, plan)
         await self._changes.note_undone(
             execution.task_id,
@@ -177,20 +244,16 @@ class ChangeService:
         )
         return undone.left_alone
 
-    async def _plan(
-        self, before_id: str, after_id: str, *, paths: Collection[str] = (), side: Side | None = None
-    ) -> UndoPlan:
+    def _plan(self, before_id: str, after_id: str, paths: Collection[str], side: Side | None = None) -> UndoPlan:
         store = self._store()
-
-        def made() -> UndoPlan:
-            before, after = store.get(before_id), store.get(after_id)
-            found = plan(store, before.root, before, after, paths=paths)
-            if side is None or not found.left_alone:
-                return found
-            choices = {step.path: side for step in found.left_alone}
-            return plan(store, before.root, before, after, paths=paths, choices=choices)
-
-        return await asyncio.to_thread(made)
+        # What a kill broke off is finished first: a plan over half an undo would take it for somebody's work.
+        recover(store)
+        before, after = store.get(before_id), store.get(after_id)
+        found = plan(store, before.root, before, after, paths=paths)
+        if side is None or not found.left_alone:
+            return found
+        choices = {step.path: side for step in found.left_alone}
+        return plan(store, before.root, before, after, paths=paths, choices=choices)
 
     async def looked_at(self, digests: Collection[str]) -> frozenset[str]:
         """Return which of these a person has looked at."""
@@ -200,22 +263,26 @@ class ChangeService:
         """Keep that a person has looked at these, or wants to look again."""
         await self._changes.mark_looked_at(digests, is_looked=is_looked, at=self._clock.now())
 
-    def _patch(self, execution: Execution, paths: Collection[str]) -> bytes:
-        store, before = self._store(), self._before(execution)
+    def _look(self, execution: Execution) -> tuple[tuple[Snapshot, Snapshot], tuple[FileChange, ...]]:
+        store = self._store()
+        before = store.get(str(execution.before_snapshot))
         after = store.take(before.root) if execution.after_snapshot is None else store.get(execution.after_snapshot)
-        return patch(store, before, after, paths)
-
-    def _before(self, execution: Execution) -> Snapshot:
-        if execution.before_snapshot is None:
-            why = f": {execution.snapshot_note}" if execution.snapshot_note else ""
-            raise NotFoundError(
-                f"what this run changes is not recorded{why}",
-                hint="agents are looked at in every folder, other programs in git repositories",
-            )
-        return self._store().get(execution.before_snapshot)
+        return (before, after), compare(store, before, after)
 
     def _store(self) -> SnapshotStore:
         return SnapshotStore(self._paths.snapshots_dir, left_out=(self._paths.data_dir,))
+
+
+def _snapshots_of(changes: RunChanges) -> tuple[Snapshot, Snapshot]:
+    if changes.snapshots is None:
+        raise NotFoundError(changes.note, hint="agentmon changes still lists the files")
+    return changes.snapshots
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    """Return whether two folders are one, or one of them lies in the other; blocks."""
+    one, other = one.resolve(), other.resolve()
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 def _require_person(actor: Actor) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, insert, select, update
 
-from agentmon.domain.changes import FileChange
+from agentmon.domain.changes import FileChange, stored_path
 from agentmon.domain.events import TaskEventType
+from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.ids import new_id
 from agentmon.domain.operations import OperationType
-from agentmon.domain.plain_text import plain_line
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.column_types import json_text
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
-    from sqlalchemy import RowMapping
+    from sqlalchemy import RowMapping, Select
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.events import Actor
@@ -93,7 +93,8 @@ class ChangeRepository:
             if changes:
                 calls = await self._calls_by_path(connection, execution_id, root)
                 await connection.execute(
-                    insert(rows), [_columns_of(one, execution_id, calls.get(_text(one.path)), at) for one in changes]
+                    insert(rows),
+                    [_columns_of(one, execution_id, calls.get(stored_path(one.path)), at) for one in changes],
                 )
 
     async def of_execution(self, execution_id: ExecutionId) -> tuple[FileChange, ...]:
@@ -139,9 +140,7 @@ class ChangeRepository:
     async def looked_at(self, digests: Collection[str]) -> frozenset[str]:
         """Return which of these stretches of lines a person has looked at."""
         rows = tables.looked_at
-        statement = select(rows.c.digest).where(
-            rows.c.digest.in_(select(func.json_each(json_text(sorted(digests))).table_valued("value").c.value))
-        )
+        statement = select(rows.c.digest).where(rows.c.digest.in_(_listed(digests)))
         async with self._database.reading() as connection:
             return frozenset((await connection.execute(statement)).scalars())
 
@@ -149,8 +148,7 @@ class ChangeRepository:
         """Keep that a person has looked at these stretches of lines, or wants to look again."""
         rows = tables.looked_at
         async with self._database.writing() as connection:
-            for digest in digests:
-                await connection.execute(delete(rows).where(rows.c.digest == digest))
+            await connection.execute(delete(rows).where(rows.c.digest.in_(_listed(digests))))
             if is_looked and digests:
                 await connection.execute(insert(rows), [{"digest": digest, "created_at": at} for digest in digests])
 
@@ -160,7 +158,8 @@ class ChangeRepository:
         execution_id: ExecutionId,
         *,
         files: int,
-        snapshots: tuple[str, str] | None = None,
+        snapshots: tuple[str, str],
+        only: Sequence[str] = (),
         actor: Actor,
         at: datetime,
     ) -> None:
@@ -171,12 +170,18 @@ class ChangeRepository:
             execution_id: Whose changes.
             files: In how many files.
             snapshots: What the folder held before and after that, so that it can be taken back itself.
+            only: The files that are its own of what differs between the two; all when empty.
             actor: Who did it.
             at: The time now.
         """
-        payload: dict[str, object] = {"execution_id": execution_id, "files": files}
-        if snapshots is not None:
-            payload |= {"before_snapshot": snapshots[0], "after_snapshot": snapshots[1]}
+        before, after = snapshots
+        payload: dict[str, object] = {
+            "execution_id": execution_id,
+            "files": files,
+            "only": list(only),
+            "before_snapshot": before,
+            "after_snapshot": after,
+        }
         async with self._database.writing() as connection:
             await append_task_event(
                 connection,
@@ -187,33 +192,31 @@ class ChangeRepository:
                 at=at,
             )
 
-    async def last_undo(self, task_id: TaskId) -> tuple[str, str] | None:
-        """Return the snapshots before and after the newest undo of a task; None when it has none."""
+    async def last_undo(self, task_id: TaskId) -> tuple[str, str, tuple[str, ...]] | None:
+        """Return the snapshots before and after the newest undo of a task, and its files where not all are its own."""
         events = tables.task_events
         statement = (
             select(events.c.payload)
             .where(events.c.task_id == task_id, events.c.event_type == TaskEventType.CHANGES_UNDONE)
             .order_by(events.c.id.desc())
+            .limit(1)
         )
         async with self._database.reading() as connection:
-            for payload in (await connection.execute(statement)).scalars():
-                if "before_snapshot" in payload:
-                    return payload["before_snapshot"], payload["after_snapshot"]
-        return None
+            payload = (await connection.execute(statement)).scalar()
+        if payload is None:
+            return None
+        return payload["before_snapshot"], payload["after_snapshot"], tuple(payload["only"])
 
-    async def number_at_work_in(self, folder: str) -> int | None:
-        """Return the number of a task of which a run works in a folder or within it; None when none does."""
+    async def folders_at_work(self) -> tuple[tuple[int, str], ...]:
+        """Return where runs work now: the number of the task, and the folder."""
         executions, tasks = tables.executions, tables.tasks
         statement = (
             select(tasks.c.number, executions.c.working_dir)
             .join(tasks, tasks.c.id == executions.c.task_id)
-            .where(tables.IS_OPEN, executions.c.working_dir.is_not(None))
+            .where(tables.IS_OPEN, executions.c.status != ExecutionStatus.QUEUED, executions.c.working_dir.is_not(None))
         )
         async with self._database.reading() as connection:
-            for row in await connection.execute(statement):
-                if os.path.commonpath([folder, row.working_dir]) == folder:
-                    return int(row.number)
-        return None
+            return tuple((row.number, row.working_dir) for row in await connection.execute(statement))
 
     async def kept_snapshots(self) -> frozenset[str]:
         """Return the snapshots of all runs whose logs are kept, and of all undos."""
@@ -248,9 +251,9 @@ def _within(folder: str, working_dir: str | None, target: str) -> str | None:
     return None if relative.startswith("..") else relative
 
 
-def _text(path: str) -> str:
-    """Return a path as it is stored: bytes that are no text are shown as such."""
-    return plain_line(path, max_characters=4096)
+def _listed(words: Collection[str]) -> Select[tuple[str]]:
+    """Return any number of words as a query, which has one parameter."""
+    return select(func.json_each(json_text(sorted(words))).table_valued("value").c.value)
 
 
 def _columns_of(
@@ -260,8 +263,8 @@ def _columns_of(
         "id": new_id(),
         "execution_id": execution_id,
         "operation_id": operation_id,
-        "path": _text(change.path),
-        "old_path": None if change.old_path is None else _text(change.old_path),
+        "path": stored_path(change.path),
+        "old_path": None if change.old_path is None else stored_path(change.old_path),
         "change_type": change.change_type,
         "before_ref": change.before_ref,
         "after_ref": change.after_ref,

@@ -53,14 +53,14 @@ class ChangeRecorder:
         self._looked_at: set[ExecutionId] = set()
 
     async def begin(self, claimed: ClaimedExecution) -> None:
-        """Look at the folder of a run whose program has not started; a later try of it keeps what the first found.
+        """Look at the folder of a run whose program has not started; later tries keep what the first found.
 
         What cannot be looked at keeps no run from starting: its card says why its changes are not known.
 
         Raises:
             StoreError: It could not be written down.
         """
-        if claimed.execution.before_snapshot is not None:
+        if claimed.execution.before_snapshot is not None or claimed.execution.snapshot_note:
             return
         look = partial(self._look, Path(working_dir_of(claimed)), is_agent=claimed.agent.tool_type is ToolType.AI_AGENT)
         try:
@@ -100,6 +100,7 @@ class ChangeRecorder:
             after, changes = await in_daemon_thread(partial(self._compare, before_id), name="changes")
         except (SnapshotError, NotFoundError, OSError) as error:
             await self._changes.note(watched.id, f"its changes are not known: {error}", at=self._clock.now())
+            self._looked_at.discard(watched.id)
             return ending
         root = str(after.root)
         foreign = await self._changes.written_beside(
@@ -107,6 +108,7 @@ class ChangeRecorder:
         )
         own = [change for change in changes if change.path not in foreign]
         await self._changes.record(watched.id, snapshot_id=after.id, root=root, changes=own, at=self._clock.now())
+        # Only now: what could not be written is done again.
         self._looked_at.discard(watched.id)
         return ending
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import TextArea
 
+from agentmon.screens.board.screen import BoardScreen
 from agentmon.screens.changes.screen import ChangesScreen
 from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.screens.dialogs.text_dialog import TextDialog
@@ -138,6 +139,12 @@ async def test_comments_become_one_message(place: Place) -> None:
         assert text.startswith(f"a.py:{span.first_line}\n> ")
         assert text.endswith("\nwhy")
         await board.press("escape")
+        await board.until(lambda: isinstance(board.app.screen, ChangesScreen), "the changes again")
+        for answer, kind in (("n", ChangesScreen), ("y", BoardScreen)):
+            await board.press("escape")
+            await board.until(lambda: isinstance(board.app.screen, ConfirmDialog), "the question")
+            await board.press(answer)
+            await board.until(lambda: isinstance(board.app.screen, kind), "what was answered")  # noqa: B023 - awaited
 
 
 @pytest.mark.parametrize("is_sure", [True, False])

@@ -970,12 +970,9 @@ class BoardScreen(ServiceScreen[None]):
 
     def action_show_changes(self) -> None:
         """Show what the newest run of the selected card changed."""
-        from agentmon.screens.changes.screen import ChangesScreen  # noqa: PLC0415 - not part of the first frame
-
         card = self._current.selected
         if card is not None:
-            workspace = partial(self.workspace_of, card.task_id)
-            self.app.push_screen(ChangesScreen(task_id=card.task_id, services=self.services, workspace=workspace))
+            self.show_changes_of(card.task_id)
 
     def action_new_task(self) -> None:
         """Make a task in the editor."""

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from agentmon.domain.changes import amount_text
 from agentmon.domain.diffs import Diff, LineSpan
-from agentmon.domain.errors import NotFoundError
+from agentmon.domain.errors import NotFoundError, SnapshotError
 from agentmon.screens.bindings import CHANGES
 from agentmon.screens.paced_screen import PacedScreen
 from agentmon.screens.sessions.talking import send_message
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from agentmon.bootstrap import Services
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import ExecutionId, TaskId
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S: Final = 2.0
 _LONGEST_TITLE: Final = 10_000
+_LONGEST_PATH: Final = 200
 _QUOTED_LINES: Final = 12
 
 
@@ -88,32 +90,46 @@ class ChangesScreen(PacedScreen[None]):
     async def refresh_snapshot(self) -> None:
         """Read what the run changed."""
         services = await self.services()
-        task = await services.tasks.get(self._task_id)
+        try:
+            task = await services.tasks.get(self._task_id)
+        except NotFoundError:
+            self.notify("The task was deleted", severity="warning", markup=False)
+            self.dismiss(None)
+            return
         title = even_line(task.title, max_characters=_LONGEST_TITLE)
         self.query_one("#title", Static).update(
             Content.assemble((f"#{task.number} ", "$text-muted"), (title, "bold")), layout=False
         )
         runs = await services.executions.of_task(self._task_id)
         run = next((one for one in runs if self._execution_id in {None, one.id}), None)
-        view = self.query_one(DiffView)
+        if run is None and self._execution_id is not None:
+            run = await services.executions.get(self._execution_id)
         if run is None:
             self._say("Never run: nothing was changed.")
             return
         self._execution_id = run.id
-        try:
-            found = await services.changes.of_run(run)
-            patch = await services.changes.patch_of_run(found)
-        except NotFoundError as error:
-            self._say(str(error))
-            return
-        self._found = found
+        if self._is_live:
+            try:
+                await self._read(services, run)
+            except (NotFoundError, SnapshotError) as error:
+                self._say(str(error))
+                return
+        self._show_state(f"run {len(runs) - runs.index(run)} of {len(runs)}" if run in runs else "an earlier run")
+        self.refresh_bindings()
+
+    async def _read(self, services: Services, run: Execution) -> None:
+        found = await services.changes.of_run(run)
+        patch = await services.changes.patch_of_run(found)
         diff = await asyncio.to_thread(Diff, patch)
         digests = await asyncio.to_thread(_digests, diff)
+        view = self.query_one(DiffView)
         view.looked = await services.changes.looked_at(digests)
-        view.diff = diff
-        place = len(runs) - runs.index(run)
-        self._show_state(run, place, len(runs))
-        self.refresh_bindings()
+        self._found, view.diff = found, diff
+
+    @property
+    def _is_live(self) -> bool:
+        """Whether another look may find something else."""
+        return self._found is None or self._found.execution.after_snapshot is None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer to send comments where there are any."""
@@ -126,6 +142,8 @@ class ChangesScreen(PacedScreen[None]):
         view = self.query_one(DiffView)
         if view.has_something_open:
             view.step_back()
+        elif self._comments:
+            self.open_dialog(self._leave_comments(), name="leave")
         else:
             self.dismiss(None)
 
@@ -138,13 +156,12 @@ class ChangesScreen(PacedScreen[None]):
         """Send all comments to the agent as one message, which can be changed before."""
         self.open_dialog(self._send_comments(), name="comments")
 
-    async def on_diff_view_looked_at(self, message: DiffView.LookedAt) -> None:
+    def on_diff_view_looked_at(self, message: DiffView.LookedAt) -> None:
         """Keep what was looked at."""
         message.stop()
         view = message.view
         view.looked = view.looked | message.digests if message.is_looked else view.looked - message.digests
-        services = await self.services()
-        await services.changes.mark_looked_at(message.digests, is_looked=message.is_looked)
+        self.start(self._mark(message), name="looked at")
 
     def on_diff_view_comment_wanted(self, message: DiffView.CommentWanted) -> None:
         """Let the person write."""
@@ -161,37 +178,51 @@ class ChangesScreen(PacedScreen[None]):
         message.stop()
         self.open_dialog(self._take_back(message), name="take back")
 
-    async def on_diff_view_unchanged_wanted(self, message: DiffView.UnchangedWanted) -> None:
+    def on_diff_view_unchanged_wanted(self, message: DiffView.UnchangedWanted) -> None:
         """Show the lines around."""
         message.stop()
+        self.start(self._show_unchanged(message), name="unchanged lines")
+
+    def _look_again(self) -> None:
+        if self.is_current and self._is_live:
+            self.request_refresh()
+
+    async def _mark(self, message: DiffView.LookedAt) -> None:
+        services = await self.services()
+        await services.changes.mark_looked_at(message.digests, is_looked=message.is_looked)
+
+    async def _show_unchanged(self, message: DiffView.UnchangedWanted) -> None:
         if self._found is not None:
             services = await self.services()
             text = await services.changes.text_of(self._found, message.path)
             message.view.show_unchanged(message.path, text)
 
-    def _look_again(self) -> None:
-        found = self._found
-        if self.is_current and (found is None or found.execution.after_snapshot is None):
-            self.request_refresh()
+    async def _leave_comments(self) -> None:
+        from agentmon.screens.dialogs.confirm import ConfirmDialog  # noqa: PLC0415 - not part of the first frame
+
+        question = "Leave without sending your comments?"
+        if await self.ask(ConfirmDialog(question, loss=f"Lost are {self._comment_words}.", yes="Leave")):
+            self.dismiss(None)
 
     def _say(self, words: str) -> None:
         self.query_one("#state", Static).update(Content(words), layout=False)
 
-    def _show_state(self, run: Execution, place: int, runs: int) -> None:
+    @property
+    def _comment_words(self) -> str:
+        return f"{len(self._comments)} {'comment' if len(self._comments) == 1 else 'comments'}"
+
+    def _show_state(self, which: str) -> None:
         found = self._found
         if found is None:
             return
-        parts = [
-            Content.styled(f"run {place} of {runs}" if runs > 1 else "its only run", "$text-muted"),
-            Content(amount_text(len(found.files), found.lines_added, found.lines_removed)),
-        ]
-        if run.after_snapshot is None:
+        amount = amount_text(len(found.files), found.lines_added, found.lines_removed) or "no changes"
+        parts = [Content.styled(which, "$text-muted"), Content(amount)]
+        if self._is_live:
             parts.append(Content.styled("as of now", "$secondary"))
         if found.note:
             parts.append(Content.styled(even_line(found.note, max_characters=200), "$warning"))
         if self._comments:
-            count = len(self._comments)
-            parts.append(Content.styled(f"{count} {'comment' if count == 1 else 'comments'} to send", "$accent"))
+            parts.append(Content.styled(f"{self._comment_words} to send", "$accent"))
         self.query_one("#state", Static).update(Content("   ").join(parts), layout=False)
 
     async def _comment(self, wanted: DiffView.CommentWanted) -> None:
@@ -228,8 +259,8 @@ class ChangesScreen(PacedScreen[None]):
         if not await self.ask(ConfirmDialog(question, loss=loss, yes="Take back")):
             return
         services = await self.services()
-        await services.changes.take_back_hunk(self._found, wanted.patch, actor=services.actor)
-        self.notify(f"Took back lines of {wanted.path}", markup=False)
+        await services.changes.take_back_hunk(self._found, wanted.path, wanted.patch, actor=services.actor)
+        self.notify(f"Took back lines of {even_line(wanted.path, max_characters=_LONGEST_PATH)}", markup=False)
         self.request_refresh(at_once=True)
 
 

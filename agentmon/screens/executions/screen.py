@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -217,19 +216,9 @@ class ExecutionsScreen(ServiceScreen[None]):
 
     def action_show_changes(self) -> None:
         """Show what the run under the cursor changed."""
-        from agentmon.screens.changes.screen import ChangesScreen  # noqa: PLC0415 - not part of the first frame
-
         selected = self._selected
         if selected is not None:
-            task_id, execution_id = selected.execution.task_id, selected.execution.id
-            self.app.push_screen(
-                ChangesScreen(
-                    task_id=task_id,
-                    execution_id=execution_id,
-                    services=self.services,
-                    workspace=partial(self.workspace_of, task_id),
-                )
-            )
+            self.show_changes_of(selected.execution.task_id, selected.execution.id)
 
     def action_attach(self) -> None:
         """Enter the terminal of the execution under the cursor."""

@@ -284,17 +284,8 @@ class TaskPage(TaskLogScreen):
 
     def action_show_changes(self) -> None:
         """Show what the run whose log is shown changed."""
-        from agentmon.screens.changes.screen import ChangesScreen  # noqa: PLC0415 - not needed before
-
         picked = self._picked
-        self.app.push_screen(
-            ChangesScreen(
-                task_id=self._task_id,
-                execution_id=None if picked is None else picked.id,
-                services=self.services,
-                workspace=self.workspace,
-            )
-        )
+        self.show_changes_of(self._task_id, None if picked is None else picked.id)
 
     def action_stop(self) -> None:
         """Ask the program to end."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from alembic import op
 
+from agentmon.store.migrations.rebuilding import make_again
+
 revision = "0011"
 down_revision = "0010"
 branch_labels = None
@@ -84,7 +86,6 @@ _CHANGED = {
         ("'modify', 'delete')", "'modify', 'delete', 'rename', 'mode')"),
     ),
 }
-"""Tables that are made again, since SQLite cannot change a constraint, with what changes in their text."""
 _INDEXES = (
     "DROP INDEX IF EXISTS ix_changes_execution_id_id",
     "CREATE INDEX IF NOT EXISTS ix_changes_execution_id_path ON changes (execution_id, path)",
@@ -92,32 +93,10 @@ _INDEXES = (
 
 
 def upgrade() -> None:
-    """Make the tables again with all their rows, indexes and triggers; references from other tables are by name."""
+    """Add the tables, and the columns and words of the others."""
     connection = op.get_bind()
     for statement in (*_WORKTREES, _LOOKED_AT):
         connection.exec_driver_sql(statement)
-    connection.exec_driver_sql("PRAGMA legacy_alter_table = ON")
-    for table, changes in _CHANGED.items():
-        kept = connection.exec_driver_sql(
-            "SELECT type, name, sql FROM sqlite_master WHERE tbl_name = ? AND sql IS NOT NULL", (table,)
-        ).fetchall()
-        text = next(sql for kind, _, sql in kept if kind == "table")
-        if changes[0][1] in " ".join(text.split()):
-            continue
-        for old, new in changes:
-            if old not in text:
-                raise RuntimeError(f"the table {table} is not as revision {down_revision} made it: {old} is not there")
-            text = text.replace(old, new)
-        others = [(kind, name, sql) for kind, name, sql in kept if kind != "table"]
-        for kind, name, _ in others:
-            connection.exec_driver_sql(f"DROP {kind} {name}")
-        connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO old")
-        connection.exec_driver_sql(text)
-        columns = ", ".join(f'"{row[1]}"' for row in connection.exec_driver_sql("PRAGMA table_info(old)").fetchall())
-        connection.exec_driver_sql(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM old ORDER BY rowid")
-        connection.exec_driver_sql("DROP TABLE old")
-        for _, _, sql in others:
-            connection.exec_driver_sql(sql)
-    connection.exec_driver_sql("PRAGMA legacy_alter_table = OFF")
+    make_again(connection, _CHANGED)
     for statement in _INDEXES:
         connection.exec_driver_sql(statement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +31,19 @@ def git_mode(mode: int) -> int:
     return EXECUTABLE if mode & 0o100 else PLAIN
 
 
+def private_folder(folder: Path) -> None:
+    """Make a folder of the store, and those around it, for their owner alone, whatever the umask."""
+    if not folder.is_dir():
+        private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def private_file(path: Path) -> BinaryIO:
+    """Return a file of the store, empty and open for writing, for its owner alone, whatever the umask."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    return os.fdopen(descriptor, "wb")
+
+
 def replace_file(path: Path, content: bytes, *, times_ns: tuple[int, int] | None = None, lasts: bool = False) -> None:
     """Write a file of the store anew; whoever reads it finds all of the old or all of the new content.
 
@@ -41,7 +54,7 @@ def replace_file(path: Path, content: bytes, *, times_ns: tuple[int, int] | None
         lasts: Whether it has to survive a loss of power.
     """
     new = path.with_name(f"{path.name}.new")
-    with new.open("wb") as file:
+    with private_file(new) as file:
         file.write(content)
         if lasts:
             file.flush()

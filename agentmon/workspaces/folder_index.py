@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.paths import is_repository
-from agentmon.workspaces.files import NOT_KEPT, git_mode, replace_file
+from agentmon.workspaces.files import NOT_KEPT, git_mode, private_folder, replace_file
 from agentmon.workspaces.git import Git, GitFailedError, GitTimeoutError, joined, names
 from agentmon.workspaces.repositories import object_format
 
@@ -527,11 +527,11 @@ def make_git_dir(folder: Path, hash_name: str) -> None:
     """Make the few files by which git takes a folder for a repository; its objects lie elsewhere."""
     if (folder / "HEAD").exists():
         return
-    (folder / "info").mkdir(parents=True, exist_ok=True)
-    (folder / "refs").mkdir(exist_ok=True)
-    (folder / "info" / "attributes").write_bytes(_ATTRIBUTES)
+    private_folder(folder / "info")
+    private_folder(folder / "refs")
+    replace_file(folder / "info" / "attributes", _ATTRIBUTES)
     version = "0" if hash_name == "sha1" else f"1\n[extensions]\n\tobjectFormat = {hash_name}"
-    (folder / "config").write_text(f"[core]\n\trepositoryFormatVersion = {version}\n", encoding="ascii")
+    replace_file(folder / "config", f"[core]\n\trepositoryFormatVersion = {version}\n".encode())
     replace_file(folder / "HEAD", b"ref: refs/heads/none\n")
 
 

@@ -111,6 +111,8 @@ class Git:
                 cwd=folder,
                 env=self._environment(),
                 pass_fds=self.held_locks,
+                # The store is its owner's alone; what a person's repository and folders get is theirs to say.
+                umask=-1 if self.objects is None else 0o077,
             )
         except OSError as error:
             errors.close()

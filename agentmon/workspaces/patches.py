@@ -27,7 +27,9 @@ def reverse_patch(store: SnapshotStore, root: Path, patch: bytes) -> None:
         GitError: git is missing, or took too long.
     """
     try:
-        replace(store.git(), work_tree=root).run("apply", "--reverse", "--whitespace=nowarn", "-", data=patch)
+        replace(store.git(), objects=None, work_tree=root).run(
+            "apply", "--reverse", "--whitespace=nowarn", "-", data=patch
+        )
     except GitFailedError as error:
         raise ConflictError(
             "these lines were changed since, so that they cannot be taken back", hint="e opens the file in your editor"

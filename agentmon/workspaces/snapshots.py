@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.errors import NotFoundError, SnapshotError
 from agentmon.paths import is_repository
-from agentmon.workspaces.files import NOT_KEPT, replace_file
+from agentmon.workspaces.files import NOT_KEPT, private_folder, replace_file
 from agentmon.workspaces.folder_index import FolderIndex, Limits, make_git_dir, tree_of_index
 from agentmon.workspaces.git import Git, names
 from agentmon.workspaces.objects import HASHES, copy_missing, hash_of, keep_only, pack_loose, remove_unfinished
@@ -122,7 +122,7 @@ class SnapshotStore:
         max_files: int = _MAX_FILES,
         max_bytes: int = _MAX_BYTES,
     ) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(folder)
         self.folder = folder.resolve()
         self._left_out = (self.folder, *(out.resolve() for out in left_out))
         self._limits = Limits(large_bytes, max_files, max_bytes)
@@ -363,7 +363,7 @@ class SnapshotStore:
 
     def _objects(self, hash_name: str) -> Path:
         objects = self.folder / f"objects-{hash_name}"
-        (objects / "pack").mkdir(parents=True, exist_ok=True)
+        private_folder(objects / "pack")
         return objects
 
     def _last(self, place: _Place) -> dict[str, object] | None:
@@ -381,14 +381,14 @@ class SnapshotStore:
         key = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
         folder = self.folder / "roots" / key
         with self._lock(self.folder / "lock", fcntl.LOCK_SH) as shared:
-            (folder / "snapshots").mkdir(parents=True, exist_ok=True)
+            private_folder(folder / "snapshots")
             with self._lock(folder / "lock", fcntl.LOCK_EX) as own:
                 if not (folder / "root").exists():
                     replace_file(folder / "root", os.fsencode(root))
                 # Stays behind a kill, until nobody else is at work on the objects.
                 unfinished = folder / "unfinished"
                 is_clean = not unfinished.exists() or self._clean_up(folder, shared)
-                unfinished.touch()
+                unfinished.touch(mode=0o600)
                 yield self._read_place(folder, shared, own)
                 if is_clean:
                     unfinished.unlink()

@@ -11,7 +11,7 @@ import shutil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.workspaces.contained import ContainedFolder
-from agentmon.workspaces.files import FileState, replace_file, sync_folder
+from agentmon.workspaces.files import FileState, private_file, private_folder, replace_file, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,11 +63,11 @@ class Journal:
             hash_name: Which hash made the ids.
         """
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(mode=0o700)
+        private_folder(self._folder)
         remaining = iter(contents)
         for number, step in enumerate(steps):
             if step.result is not None:
-                with (self._folder / str(number)).open("wb") as file:
+                with private_file(self._folder / str(number)) as file:
                     file.write(next(remaining))
                     file.flush()
                     os.fsync(file.fileno())

@@ -328,3 +328,24 @@ def test_snapshots_of_another_folder_are_refused(tmp_path: Path, root: Path, sto
     before, after = _did(root, store, _run)
     with pytest.raises(SnapshotError, match="not of"):
         plan(store, make_repository(tmp_path / "other"), before, after)
+
+
+def test_the_store_is_its_owners_alone_and_the_folder_gets_the_modes_of_its_own(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo", {"a.txt": b"a\n", "sub/b.txt": b"b\n"})
+    before_umask = os.umask(0)
+    try:
+        store = SnapshotStore(tmp_path / "data" / "store")
+        before = store.take(root)
+        (root / "sub" / "b.txt").unlink()
+        (root / "sub").rmdir()
+        for number in range(3_000):
+            write(root / f"many/{number}", b"%d\n" % number)
+        after = store.take(root)
+        apply(plan(store, root, before, after))
+        store.prune([before.id])
+    finally:
+        os.umask(before_umask)
+
+    open_to_others = [path for path in (tmp_path / "data").rglob("*") if path.lstat().st_mode & 0o077]
+    assert open_to_others == []
+    assert stat.S_IMODE((root / "sub" / "b.txt").stat().st_mode) == 0o666

@@ -290,6 +290,30 @@ def test_a_program_that_no_journal_tells_of_is_seen(scene: Scene) -> None:
     assert "no journal tells of it" in scene.violations()["no output byte lost"]
 
 
+@pytest.mark.parametrize(
+    ("is_killed", "further", "words"),
+    [
+        (True, 0, ""),
+        (False, 0, "no journal tells of it"),
+        (True, 1, "its host started [1, 77]"),
+    ],
+)
+def test_a_program_whose_host_was_killed_before_it_looked_belongs_to_that_host_and_no_second_one(
+    scene: Scene, *, is_killed: bool, further: int, words: str
+) -> None:
+    for ledger in scene.place.ledgers.glob("one*"):
+        ledger.unlink()
+    scene.write_ledger("one", 1, host=1)
+    for _ in range(further):
+        scene.write_ledger("one", 77, host=1, began=15.0)
+    if is_killed:
+        scene.actions.note_kill("host", 1001, "one")
+
+    found = scene.violations().get("no output byte lost", "")
+
+    assert (words in found) if words else not found
+
+
 def test_a_program_without_a_row_is_seen(scene: Scene) -> None:
     scene.write_ledger("nobody", 7)
 

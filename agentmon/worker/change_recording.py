@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.agents import ToolType
 from agentmon.domain.errors import NotFoundError, SnapshotError
 from agentmon.threads import in_daemon_thread
-from agentmon.worker.preparation import working_dir_of
+from agentmon.worker.preparation import folder_of, working_dir_of
 from agentmon.workspaces.comparison import compare
 from agentmon.workspaces.repositories import find_repository, find_root
 from agentmon.workspaces.snapshots import SnapshotStore
 from agentmon.workspaces.undoing import recover
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from agentmon.domain.changes import FileChange
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution, ExecutionEnding
@@ -32,6 +34,7 @@ _log = logging.getLogger(__name__)
 
 _LOOKED_WITHIN_S: Final = 20.0
 """A start does not wait longer for a folder to be read."""
+_STOP_LOOKED_FOR_EVERY_S: Final = 0.1
 RECORDED_WITHIN_S: Final = 60.0
 _UNWRITTEN_FOR: Final = timedelta(hours=1)
 _NAMED_UNCOVERED: Final = 3
@@ -65,7 +68,7 @@ class ChangeRecorder:
         look = partial(self._look, Path(working_dir_of(claimed)), is_agent=claimed.agent.tool_type is ToolType.AI_AGENT)
         try:
             async with asyncio.timeout(_LOOKED_WITHIN_S):
-                snapshot = await in_daemon_thread(look, name="snapshot")
+                snapshot = await self._unless_stopped(claimed, in_daemon_thread(look, name="snapshot"))
         except TimeoutError:
             snapshot, note = None, f"its folder could not be read within {_LOOKED_WITHIN_S:g} s"
         except Exception as error:  # noqa: BLE001 - whatever a folder holds, its run starts
@@ -80,6 +83,20 @@ class ChangeRecorder:
         await self._changes.begin(execution_id, snapshot_id=snapshot_id, note=note, at=at)
         if snapshot_id is not None:
             self._looked_at.add(execution_id)
+
+    async def _unless_stopped(
+        self, claimed: ClaimedExecution, looking: Coroutine[None, None, Snapshot | None]
+    ) -> Snapshot | None:
+        """Return what the look finds; None once the run is told to stop, which its host obeys as soon as it starts."""
+        folder = folder_of(claimed.execution, self._paths)
+        look = asyncio.ensure_future(looking)
+        try:
+            while not (await asyncio.wait([look], timeout=_STOP_LOOKED_FOR_EVERY_S))[0]:
+                if await in_daemon_thread(lambda: folder.has_stop, name="stop"):
+                    return None
+            return look.result()
+        finally:
+            look.cancel()
 
     def is_due(self, watched: Watched, _: ExecutionEnding) -> bool:
         """Return whether the folder of a run was looked at before it began."""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from benchmarks.chaos.ledger import ProcessLedger
 
 
+_FIRST_PROCESS = 1
+
+
 def output_faults(evidence: Evidence) -> Iterator[str]:
     """Yield what is lost, doubled or changed in any log, and every program that no try accounts for."""
     for execution_id in evidence.ledgers.keys() - {row.id for row in evidence.rows}:
@@ -22,12 +25,14 @@ def output_faults(evidence: Evidence) -> Iterator[str]:
         ledgers = evidence.ledgers.get(row.id, ())
         accounted: set[int] = set()
         for attempt in evidence.tries[row.id]:
-            mains = [ledger for ledger in ledgers if ledger.is_main and ledger.parent_pid == attempt.host_pid]
+            is_lost = attempt.host_pid in evidence.actions.killed_hosts(row.id)
+            # A program that looks who started it after that was killed finds the first process.
+            parents = {attempt.host_pid, _FIRST_PROCESS} if is_lost else {attempt.host_pid}
+            mains = [ledger for ledger in ledgers if ledger.is_main and ledger.parent_pid in parents]
             if len(mains) > 1:
                 yield f"{row.id} try {attempt.number}: its host started {[main.pid for main in mains]}"
             accounted.update(main.pid for main in mains)
             own = [ledger for ledger in ledgers if mains and ledger.main_pid == mains[0].pid]
-            is_lost = attempt.host_pid in evidence.actions.killed_hosts(row.id)
             for fault in _log_faults(row, attempt, own, is_lost=is_lost):
                 yield f"{row.id} try {attempt.number} ({own[0].kind if own else 'no ledger'}, {row.status}): {fault}"
         for ledger in ledgers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,16 @@ import pytest
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.changes import ChangeType
+from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.services.actors import USER_ACTOR
+from agentmon.store.changes import ChangeRepository
+from agentmon.worker.change_recording import ChangeRecorder
 from tests.live_home import add_command, run_to_end, until_started
-from tests.waiting import until
+from tests.stored_runs import stored
+from tests.waiting import DEADLINE_S, until
+from tests.worker.test_watching import claim
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -146,3 +152,29 @@ async def test_a_folder_that_cannot_be_looked_at_keeps_no_run_from_starting(
     assert ended.snapshot_note
     with pytest.raises(NotFoundError):
         await services.changes.of_run(ended)
+
+
+async def test_a_run_that_is_told_to_stop_waits_for_no_look_at_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_over, is_looked_at = threading.Event(), threading.Event()
+
+    def look(*_: object, **__: object) -> None:
+        is_looked_at.set()
+        is_over.wait()
+
+    monkeypatch.setattr(ChangeRecorder, "_look", look)
+    async with stored(tmp_path) as place:
+        claimed, folder = await claim(place)
+        rows = ChangeRepository(place.services.database)
+        recorder = ChangeRecorder(changes=rows, paths=place.services.paths, clock=SystemClock())
+        beginning = asyncio.create_task(recorder.begin(claimed))
+        try:
+            await asyncio.to_thread(is_looked_at.wait)
+            folder.append_command({"id": "s", "type": "stop"})
+            async with asyncio.timeout(DEADLINE_S):
+                await beginning
+        finally:
+            is_over.set()
+
+        assert await rows.began(claimed.execution.id) == (None, claimed.execution.started_at)

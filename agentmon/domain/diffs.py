@@ -363,7 +363,7 @@ class Diff:
         self._file_digests: dict[int, str] = {}
 
     def heading(self, hunk: Hunk) -> str:
-        """Return what stands behind the line numbers of a hunk, mostly the function around it; it may be hostile."""
+        """Return the text after the line numbers of a hunk, mostly the function around it; it is not safe to draw."""
         found = _HUNK.match(self.content, hunk.start)
         if found is None:
             return ""

@@ -97,7 +97,7 @@ class ConversationRequest:
     asked: str = ""
     """The prompt without the agent's role and instructions; empty when it has neither."""
     is_message: bool = False
-    """Whether it is told a message of this run, and not the text of its task."""
+    """Whether the prompt is a message for this run rather than the text of its task."""
     project: str = ""
     """The repository around the folder, under which it is summed up; empty when nobody has looked for one."""
     start: ConversationStart = ConversationStart.FRESH

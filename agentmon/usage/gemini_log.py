@@ -24,7 +24,7 @@ _BEGINS_ANEW: Final = frozenset({"/clear", "/new"})
 
 
 class _Anew(NamedTuple):
-    """One time that a process was told to begin a conversation anew."""
+    """A ``/clear`` or ``/new`` that somebody typed."""
 
     process: str
     at_ms: int
@@ -33,9 +33,9 @@ class _Anew(NamedTuple):
 
 
 def begun_by_process_of(session_ref: str, conversations: Sequence[Beginning]) -> set[str]:
-    """Return those of the conversations that the process which has one of them, or an older one, has begun anew.
+    """Return the conversations that the process of one of them started by ``/clear`` or ``/new``; blocks.
 
-    Each of them began when that process, and no other, was told to, and with words that it was told then; blocks.
+    Each of them begins right behind such a command of that process, and of no other, with words that were typed there.
     """
     logs = {Path(one.path).parent.parent / "logs.json" for one in conversations}
     typed = [entry for log in logs for entry in _entries_of(log)]
@@ -55,7 +55,7 @@ def begun_by_process_of(session_ref: str, conversations: Sequence[Beginning]) ->
 
 
 def _begun_anew(typed: Iterable[dict[str, object]]) -> Iterable[_Anew]:
-    """Give each time that a conversation was begun anew, once all that was typed in it is known."""
+    """Yield each ``/clear`` and ``/new`` with all that was typed after it."""
     latest: dict[str, _Anew] = {}
     for entry in sorted(typed, key=lambda entry: moment_in(entry, "timestamp")):
         process, message = ref_in(entry, "sessionId"), text_in(entry, "message", _MAX_BYTES)

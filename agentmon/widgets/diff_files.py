@@ -56,7 +56,7 @@ class DiffFiles(Guarded, Widget):
             self.refresh(layout=is_other)
 
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - Textual's signature
-        """Return how wide the longest path is with what stands beside it."""
+        """Return the width of the longest path with its counts."""
         files = () if self._layout is None else self._layout.diff.files
         return max((len(file.path) for file in files), default=0) + _BESIDE_PATH
 

@@ -96,7 +96,7 @@ class DiffPainter:
         return Strip.blank(width, self._style("text", "plain"))
 
     def placeholder(self, text: str, width: int) -> Strip:
-        """Return the row that stands in an empty difference."""
+        """Return the row shown for an empty diff."""
         return Strip([Segment(pad(f" {even_line(text)}", width), self._style("muted", "plain"))], width)
 
     def _kept_strip(self, layout: DiffLayout, row: DiffRow, marks: DiffMarks, width: int) -> Strip:

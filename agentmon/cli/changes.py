@@ -200,7 +200,7 @@ def _document(found: RunChanges) -> dict[str, object]:
     return {
         "execution_id": found.execution.id,
         "root": str(found.root),
-        "is_live": found.execution.after_snapshot is None,
+        "is_live": found.is_live,
         "note": found.note or None,
         "lines_added": found.lines_added,
         "lines_removed": found.lines_removed,

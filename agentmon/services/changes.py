@@ -48,6 +48,11 @@ class RunChanges:
     """Whether nothing else was changed between these snapshots."""
 
     @property
+    def is_live(self) -> bool:
+        """Whether another look may find something else."""
+        return self.execution.status.is_live
+
+    @property
     def lines_added(self) -> int:
         """Of all files together."""
         return sum(one.lines_added for one in self.files)
@@ -88,10 +93,11 @@ class ChangeService:
         """Return what a run changed; of one that has not ended, up to now.
 
         Raises:
-            NotFoundError: Nobody looked at its folder before it began.
+            NotFoundError: Nobody could look at its folder before it began, or at its end.
             SnapshotError: The folder of one that works cannot be looked at.
         """
-        if execution.before_snapshot is None:
+        is_live = execution.status.is_live
+        if execution.before_snapshot is None or not (is_live or execution.after_snapshot):
             why = f": {execution.snapshot_note}" if execution.snapshot_note else ""
             raise NotFoundError(
                 f"what this run changes is not recorded{why}",
@@ -106,7 +112,7 @@ class ChangeService:
             return RunChanges(
                 execution=execution, root=root, files=recorded, note=str(error), snapshots=None, is_alone=False
             )
-        if execution.after_snapshot is None:
+        if is_live:
             foreign = await self._changes.written_beside(
                 execution.id,
                 str(snapshots[0].root),
@@ -199,8 +205,8 @@ class ChangeService:
             NotFoundError: Its snapshots were removed, or it did not change one of the files.
             SnapshotError: The folder cannot be looked at.
         """
-        if changes.execution.after_snapshot is None:
-            raise ConflictError("this run still works, and could change it again", hint="stop it first")
+        if changes.execution.status.is_open:
+            raise ConflictError("this run is not over, and could change it again", hint="stop it first")
         chosen = changes.chosen(paths)
         before, after = _snapshots_of(changes)
         return await asyncio.to_thread(self._plan, before.id, after.id, chosen, side)
@@ -266,7 +272,7 @@ class ChangeService:
     def _look(self, execution: Execution) -> tuple[tuple[Snapshot, Snapshot], tuple[FileChange, ...]]:
         store = self._store()
         before = store.get(str(execution.before_snapshot))
-        after = store.take(before.root) if execution.after_snapshot is None else store.get(execution.after_snapshot)
+        after = store.take(before.root) if execution.status.is_live else store.get(str(execution.after_snapshot))
         return (before, after), compare(store, before, after)
 
     def _store(self) -> SnapshotStore:

@@ -106,6 +106,29 @@ async def test_what_a_run_changed_is_still_listed_when_its_snapshots_are_gone(pl
             await work(found)
 
 
+@pytest.mark.parametrize("status", [ExecutionStatus.RUNNING, ExecutionStatus.QUEUED])
+async def test_a_later_try_of_a_run_is_looked_at_now_and_not_undone_before_it_is_over(
+    place: Place, status: ExecutionStatus
+) -> None:
+    (place.root / "two").write_text("two once more\nand more\n")
+    place.kept.set_status(place.run.id, status)
+    place.run = await place.kept.services.executions.get(place.run.id)
+    found = await place.found()
+
+    assert found.is_live == (status is ExecutionStatus.RUNNING)
+    assert {one.path: one.lines_added for one in found.files}["two"] == (2 if found.is_live else 1)
+    with pytest.raises(ConflictError):
+        await place.changes.plan_undo(found)
+
+
+async def test_what_could_not_be_looked_at_in_the_end_is_not_taken_for_work_that_goes_on(place: Place) -> None:
+    place.kept.set_columns(place.run.id, after_snapshot=None, snapshot_note="the disk was full")
+    place.run = await place.kept.services.executions.get(place.run.id)
+
+    with pytest.raises(NotFoundError, match="the disk was full"):
+        await place.found()
+
+
 @pytest.mark.parametrize(("status", "is_refused"), [(ExecutionStatus.RUNNING, True), (ExecutionStatus.QUEUED, False)])
 @pytest.mark.parametrize("where", ["", "sub"])
 async def test_nothing_is_undone_under_a_run_that_works_there_or_around(

@@ -129,7 +129,7 @@ class ChangesScreen(PacedScreen[None]):
     @property
     def _is_live(self) -> bool:
         """Whether another look may find something else."""
-        return self._found is None or self._found.execution.after_snapshot is None
+        return self._found is None or self._found.is_live
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer to send comments where there are any."""

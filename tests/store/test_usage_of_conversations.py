@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -370,17 +371,36 @@ COPIES = (
 )
 
 
-@given(
+_SITUATIONS = given(
     copies=st.lists(st.sampled_from(COPIES), min_size=1, max_size=3, unique=True),
     sizes=st.lists(st.sampled_from([50, 100, 500]), min_size=4, max_size=4),
     has_original=st.booleans(),
 )
+_RUN = partial(settings, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@_SITUATIONS
 @example(copies=[COPIES[1]], sizes=[50, 500, 500, 500], has_original=True)
 @example(copies=[COPIES[0], COPIES[3]], sizes=[50, 500, 500, 500], has_original=False)
 @example(copies=[COPIES[4]], sizes=[50, 500, 500, 500], has_original=True)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@_RUN(max_examples=5)
 def test_whose_an_answer_is_and_which_copy_counts_is_the_same_in_every_order_of_files(
     place: ConversationPlace, files: UsageImport, copies: list[Copy], sizes: list[int], has_original: bool
+) -> None:
+    _require_one_result(place, files, copies, sizes, has_original=has_original)
+
+
+@pytest.mark.proof
+@_SITUATIONS
+@_RUN(max_examples=40)
+def test_so_it_is_in_many_situations(
+    place: ConversationPlace, files: UsageImport, copies: list[Copy], sizes: list[int], has_original: bool
+) -> None:
+    _require_one_result(place, files, copies, sizes, has_original=has_original)
+
+
+def _require_one_result(
+    place: ConversationPlace, files: UsageImport, copies: list[Copy], sizes: list[int], *, has_original: bool
 ) -> None:
     if not has_original:
         copies = [one for one in copies if not one.is_marked]

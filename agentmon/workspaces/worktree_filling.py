@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import shutil
@@ -100,7 +99,7 @@ def bring_along(tree: Path, beside: Path, *, say: Callable[[str], None]) -> None
     warnings: list[str] = []
     counts = [0, 0]
     for name in _ignored(beside, linked, whole_folders=True):
-        counts[1] += _link(beside / name.rstrip("/"), tree / name.rstrip("/"), warnings)
+        counts[1] += _link(beside, tree, name.rstrip("/"), warnings)
     for name in _ignored(beside, copied, whole_folders=False):
         counts[0] += _copy(beside, tree, name, warnings)
     for warning in warnings[:_MOST_WARNINGS]:
@@ -126,10 +125,9 @@ def _ignored(folder: Path, globs: list[str], *, whole_folders: bool) -> list[str
 def _copy(beside: Path, tree: Path, name: str, warnings: list[str]) -> int:
     source, target = beside / name, tree / name
     try:
-        if os.path.lexists(target) or not _is_inside(target, tree):
+        if not _makes_room(target, tree):
             return 0
         status = source.lstat()
-        target.parent.mkdir(parents=True, exist_ok=True)
         if stat.S_ISLNK(status.st_mode):
             target.symlink_to(source.readlink())
         elif stat.S_ISREG(status.st_mode):
@@ -146,26 +144,31 @@ def _copy(beside: Path, tree: Path, name: str, warnings: list[str]) -> int:
 def _copy_file(source: Path, target: Path) -> None:
     with source.open("rb") as read, target.open("xb") as written:
         try:
-            fcntl.ioctl(written.fileno(), _CLONE, read.fileno())
+            try:
+                fcntl.ioctl(written.fileno(), _CLONE, read.fileno())
+            except OSError:
+                shutil.copyfileobj(read, written, 1024 * 1024)
+            shutil.copystat(source, target)
         except OSError:
-            shutil.copyfileobj(read, written, 1024 * 1024)
-    shutil.copystat(source, target)
+            # Half a file looks whole to who reads it.
+            target.unlink()
+            raise
 
 
-def _link(source: Path, target: Path, warnings: list[str]) -> int:
+def _link(beside: Path, tree: Path, name: str, warnings: list[str]) -> int:
     try:
-        if os.path.lexists(target):
+        if not _makes_room(tree / name, tree):
             return 0
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.symlink_to(source)
+        (tree / name).symlink_to(beside / name)
     except OSError as error:
-        warnings.append(f"{plain_line(source.name)} was not linked: {error.strerror or error}")
+        warnings.append(f"{plain_line(name)} was not linked: {error.strerror or error}")
         return 0
     return 1
 
 
-def _is_inside(target: Path, tree: Path) -> bool:
-    """Return whether no folder on the way is a link, such as one that leads back to where the file comes from."""
-    with contextlib.suppress(OSError):
-        return target.parent.resolve().is_relative_to(tree.resolve())
-    return False
+def _makes_room(target: Path, tree: Path) -> bool:
+    """Make the folder for what is not there yet; return False where it is, or where a link leads out of the tree."""
+    if os.path.lexists(target) or not target.parent.resolve().is_relative_to(tree.resolve()):
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return True

@@ -482,12 +482,8 @@ def _losses_of_branch(worktree: Worktree) -> list[Loss]:
     if not tips:
         return []
     others = ("--not", f"--exclude={worktree.branch}", "--branches", "--tags", "--remotes")
-    alone = git.run("log", "--format=%h %s", *tips, *others, "--").decode("utf-8", "replace").splitlines()
-    unpushed = []
-    if alone and git.run("remote"):
-        unpushed = (
-            git.run("log", "--format=%h %s", *tips, "--not", "--remotes", "--").decode("utf-8", "replace").splitlines()
-        )
+    alone = _subjects(git, *tips, *others)
+    unpushed = _subjects(git, *tips, "--not", "--remotes") if alone and git.run("remote") else []
     losses = [_loss(LossKind.COMMITS, alone), _loss(LossKind.UNPUSHED, unpushed)]
     return [loss for loss in losses if loss.count]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,9 +103,12 @@ def test_only_what_is_named_and_ignored_comes_along_byte_for_byte(tmp_path: Path
     assert (tree / ".env").read_text() == "changed"
 
 
-def test_nothing_is_copied_out_of_the_working_tree_by_way_of_a_link(tmp_path: Path, place: WorktreePlace) -> None:
-    source = a_repository(tmp_path / "api", **{".gitignore": "out/\n", ".worktreeinclude": "out/\n"})
-    write(source, out__secret="1")
+@pytest.mark.parametrize("rule", ["out/", "link: out/deep/"])
+def test_nothing_is_put_out_of_the_working_tree_by_way_of_a_link(
+    tmp_path: Path, place: WorktreePlace, rule: str
+) -> None:
+    source = a_repository(tmp_path / "api", **{".gitignore": "out/\n", ".worktreeinclude": f"{rule}\n"})
+    write(source, out__deep__secret="1")
     made = place.made(source)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -113,3 +117,21 @@ def test_nothing_is_copied_out_of_the_working_tree_by_way_of_a_link(tmp_path: Pa
     worktree_filling.bring_along(Path(made.path), source, say=place.said.append)
 
     assert list(outside.iterdir()) == []
+
+
+def test_a_file_that_does_not_fit_on_the_disk_is_said_and_not_left_there_in_part(
+    tmp_path: Path, place: WorktreePlace
+) -> None:
+    source = a_repository(tmp_path / "api", **{".gitignore": "big\nsmall\n", ".worktreeinclude": "big\nsmall\n"})
+    write(source, big="1" * 3_000_000, small="1")
+    made = place.made(source)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, before[1]))
+    try:
+        worktree_filling.bring_along(Path(made.path), source, say=place.said.append)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert not Path(made.path, "big").exists()
+    assert Path(made.path, "small").is_file()
+    assert [line for line in place.said if line.startswith("warning") and "big" in line]

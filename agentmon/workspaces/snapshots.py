@@ -225,16 +225,25 @@ class SnapshotStore:
         """
         kept = set(keep)
         newest = float("inf") if since is None else since.timestamp() * 1e9
+
+        def stays(file: Path) -> bool:
+            return f"{file.parent.parent.name}-{file.stem}" in kept or int(file.stem) >= newest
+
+        # Whoever looks at a folder waits meanwhile, and all that is kept is packed anew.
+        unfinished = self.folder / "pruning"
+        if all(map(stays, self.folder.glob("roots/*/snapshots/*.json"))) and not unfinished.exists():
+            return
         trees: set[str] = set()
         refs: set[str] = set()
         with self._lock(self.folder / "lock", fcntl.LOCK_EX) as lock:
+            unfinished.touch(mode=0o600)
             for hash_name in HASHES:
                 remove_unfinished(self._objects(hash_name))
             for folder in self._place_folders():
                 place = self._read_place(folder, lock)
                 numbers = set()
                 for file in (folder / "snapshots").glob("*.json"):
-                    if f"{folder.name}-{file.stem}" in kept or int(file.stem) >= newest:
+                    if stays(file):
                         numbers.add(int(file.stem))
                         trees.add(json.loads(file.read_bytes())["tree"])
                     else:
@@ -250,6 +259,7 @@ class SnapshotStore:
                 trees_of_it = {ref for ref in trees if hash_of(ref) == hash_name}
                 refs_of_it = {ref for ref in refs if hash_of(ref) == hash_name}
                 keep_only(self.git(hash_name=hash_name), trees_of_it, refs_of_it)
+            unfinished.unlink()
 
     def tree_before(self, before: Snapshot, after: Snapshot) -> str:
         """Return the tree of ``before``, completed by what was kept of files that it does not have.

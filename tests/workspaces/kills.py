@@ -64,7 +64,7 @@ def _change(root: Path, number: int) -> None:
 
 def _left(store: SnapshotStore) -> list[str]:
     """Return what a kill left in a store."""
-    odd = ("*.lock", "tmp_*", "*.new", "unfinished", "index-*", "undo")
+    odd = ("*.lock", "tmp_*", "*.new", "unfinished", "pruning", "index-*", "undo")
     return sorted(str(path.relative_to(store.folder)) for name in odd for path in store.folder.rglob(name))
 
 

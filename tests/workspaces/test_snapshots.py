@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import pytest
 from agentmon.domain.errors import NotFoundError, SnapshotError
 from agentmon.workspaces.comparison import compare, content
 from agentmon.workspaces.snapshots import SnapshotStore
+from tests.waiting import DEADLINE_S
 from tests.workspaces.folders import files_of, fingerprint, git, held, make_repository, size_of, write
 
 if TYPE_CHECKING:
@@ -433,6 +435,18 @@ def test_another_kind_of_hash_works_too(tmp_path: Path, store: SnapshotStore) ->
     assert content(store, change.before_ref or "") == b"a\n"
     store.prune([first.id, second.id])
     assert held(store, second) == files_of(root)
+
+
+def test_pruning_that_has_nothing_to_remove_waits_for_nobody(tmp_path: Path, store: SnapshotStore) -> None:
+    snapshot = store.take(make_repository(tmp_path / "repo"))
+    pruning = threading.Thread(target=store.prune, args=([snapshot.id],), daemon=True)
+
+    with store.reading():
+        pruning.start()
+        pruning.join(DEADLINE_S / 10)
+        is_over = not pruning.is_alive()
+
+    assert is_over
 
 
 # What is left out, and limits

@@ -30,7 +30,9 @@ from agentmon.services.doctor import DoctorService
 from agentmon.services.executions import ExecutionService
 from agentmon.services.explaining import ExplainService
 from agentmon.services.limits import LimitService
+from agentmon.services.merges import MergeService
 from agentmon.services.notifications import NotificationService
+from agentmon.services.pull_requests import PullRequestService
 from agentmon.services.queue import QueueService
 from agentmon.services.queue_checks import QueueChecks
 from agentmon.services.quick_add import QuickAddService
@@ -44,6 +46,7 @@ from agentmon.services.storage import StorageService
 from agentmon.services.summaries import SummaryService
 from agentmon.services.tasks import TaskService
 from agentmon.services.templates import TemplateService
+from agentmon.services.verifications import VerificationService
 from agentmon.services.workers import WorkerService
 from agentmon.services.workspaces import WorkspaceService
 from agentmon.services.worktrees import WorktreeService
@@ -51,6 +54,7 @@ from agentmon.store.agent_edits import AgentEditRepository
 from agentmon.store.agent_files import AgentFileRepository
 from agentmon.store.agent_health import AgentHealthRepository
 from agentmon.store.agents import AgentRepository
+from agentmon.store.alternatives import AlternativeRepository
 from agentmon.store.approval_rules import ApprovalRuleRepository
 from agentmon.store.approvals import ApprovalRepository
 from agentmon.store.audit import AuditRepository
@@ -70,9 +74,12 @@ from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.store.live_executions import LiveExecutionRepository
 from agentmon.store.log_sizes import LogSizeRepository
 from agentmon.store.old_logs import OldLogRepository
+from agentmon.store.overlaps import OverlapRepository
 from agentmon.store.parking import ParkingRepository
 from agentmon.store.programs import ProgramRepository
+from agentmon.store.pull_requests import PullRequestRepository
 from agentmon.store.queue_pause import QueuePauseRepository
+from agentmon.store.review_comments import ReviewCommentRepository
 from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.sessions import SessionRepository
 from agentmon.store.setting_rows import SettingRepository
@@ -88,10 +95,12 @@ from agentmon.store.thinning import ThinningRepository
 from agentmon.store.usage_costs import CostRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
+from agentmon.store.verifications import VerificationRepository
 from agentmon.store.worker_heartbeats import HeartbeatRepository
 from agentmon.store.workspace_counts import WorkspaceCountRepository
 from agentmon.store.workspaces import WorkspaceRepository
 from agentmon.store.worktrees import WorktreeRepository
+from agentmon.worker.merge_finishing import MergeFinisher
 from agentmon.worker.status_intake import StatusIntake
 
 if TYPE_CHECKING:
@@ -139,6 +148,9 @@ class Services:
     background: BackgroundService
     storage: StorageService
     worktrees: WorktreeService
+    verifications: VerificationService
+    merges: MergeService
+    pull_requests: PullRequestService
     settings: SettingsService
     costs: CostService
     summaries: SummaryService
@@ -210,6 +222,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         keys = IdempotencyRepository(database)
         queue = QueueService(
             executions=executions,
+            alternatives=AlternativeRepository(database, money_words=money_words),
             live=live,
             keys=keys,
             pauses=QueuePauseRepository(database),
@@ -243,6 +256,16 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             agents=agents,
             queue=queue,
             clock=clock,
+        )
+        merges = MergeService(
+            worktrees=WorktreeRepository(database),
+            executions=executions,
+            changes=ChangeRepository(database),
+            conversations=ConversationRepository(database),
+            talking=conversations,
+            settings=SettingRepository(database),
+            finisher=MergeFinisher(worktrees=WorktreeRepository(database), paths=paths, clock=clock),
+            paths=paths,
         )
         yield Services(
             paths=paths,
@@ -278,7 +301,14 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 paths=paths,
                 clock=clock,
             ),
-            changes=ChangeService(changes=ChangeRepository(database), paths=paths, clock=clock),
+            changes=ChangeService(
+                changes=ChangeRepository(database),
+                comments=ReviewCommentRepository(database),
+                conversations=ConversationRepository(database),
+                talking=conversations,
+                paths=paths,
+                clock=clock,
+            ),
             conversations=conversations,
             capability_scans=CapabilityScanService(
                 agents=agents,
@@ -297,7 +327,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             sessions=sessions,
             search=search,
             sightings=sightings,
-            executions=ExecutionService(executions, sightings, paths),
+            executions=ExecutionService(executions, OverlapRepository(database), sightings, paths),
             screens=ScreenService(executions, paths),
             agents=agents,
             agent_files=agent_files,
@@ -331,6 +361,16 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             ),
             background=background,
             worktrees=WorktreeService(WorktreeRepository(database), paths, clock),
+            verifications=VerificationService(
+                verifications=VerificationRepository(database),
+                agents=agents,
+                agent_files=AgentFileRepository(database),
+                worktrees=WorktreeRepository(database),
+                settings=settings,
+                clock=clock,
+            ),
+            merges=merges,
+            pull_requests=PullRequestService(repository=PullRequestRepository(database), merges=merges, clock=clock),
             storage=StorageService(
                 sizes=TableSizeRepository(database),
                 thinning=ThinningRepository(database),

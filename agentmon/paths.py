@@ -68,8 +68,13 @@ class Paths(NamedTuple):
 
     @property
     def worktrees_dir(self) -> Path:
-        """The working trees that agentmon makes; nothing of anybody else is in it."""
+        """The worktrees that agentmon makes; nothing of anybody else is in it."""
         return self.data_dir / "worktrees"
+
+    @property
+    def merges_dir(self) -> Path:
+        """What merges are about to do, written down until it is done."""
+        return self.data_dir / "merges"
 
     @property
     def questions_dir(self) -> Path:
@@ -192,8 +197,9 @@ def is_repository(folder: Path) -> bool:
     An empty ``.git`` is none, as for Git itself: Codex leaves one in each folder where its sandbox guards the name,
     ``/tmp`` among them.
     """
-    mark = folder / ".git"
-    return (mark / "HEAD").is_file() or mark.is_file()
+    mark = f"{folder}/.git"
+    # A path that may not be looked at, or is too long, is none, and raises nothing.
+    return os.path.isfile(f"{mark}/HEAD") or os.path.isfile(mark)  # noqa: PTH113
 
 
 def find_database(url: str) -> Path:

@@ -16,6 +16,7 @@ from agentmon.domain.board import BoardSort
 from agentmon.domain.errors import UsageError
 from agentmon.domain.execution_columns import columns_text, parse_columns
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT, LARGEST_RUNNING_LIMIT
+from agentmon.domain.merges import MergeHow, trailer_lines
 from agentmon.domain.notifications import Channel, NotificationKind, parse_channels, parse_quiet_hours
 from agentmon.domain.worktrees import BRANCH_TEMPLATE, branch_name
 
@@ -243,6 +244,7 @@ class NotificationSettings(TableSettings):
     failed: str = Field("toast", description="How you are told that a run failed and is not tried again by itself.")
     parked: str = Field("toast", description="How you are told that a run or an agent waits for its vendor.")
     budget: str = Field("toast bell", description="How you are told how much of a budget is used.")
+    overlap: str = Field("toast", description="How you are told that two runs edit the same file.")
     command: str = Field("", description="The shell command of the channel command; it gets JSON on standard input.")
     webhook: str = Field("", description="The http or https address of the channel webhook; it gets JSON by POST.")
     quiet_hours: str = Field(
@@ -263,7 +265,7 @@ class NotificationSettings(TableSettings):
         hours = parse_quiet_hours(self.quiet_hours)
         return hours is not None and hours.hold(at)
 
-    @field_validator("needs_you", "done", "failed", "parked", "budget")
+    @field_validator("needs_you", "done", "failed", "parked", "budget", "overlap")
     @classmethod
     def _require_channels(cls, text: str) -> str:
         try:
@@ -338,6 +340,8 @@ class BoardSettings(TableSettings):
     limit_blocked: int = Field(
         0, ge=0, le=100_000, description="Most cards that Blocked should have; 0 means no limit."
     )
+    limit_review: int = Field(0, ge=0, le=100_000, description="Most cards that Review should have; 0 means no limit.")
+    review: bool = Field(True, description="Whether what an AI agent changed goes to Review before it is done.")
     archive_after_days: int = Field(
         0, ge=0, le=36_500, description="Days after which a closed card that nobody changes is archived; 0 means never."
     )
@@ -366,17 +370,15 @@ class AgentSettings(TableSettings):
 
 
 class WorktreeSettings(TableSettings):
-    """How working trees of a repository are made for runs."""
+    """How worktrees of a repository are made for runs."""
 
     model_config = SettingsConfigDict(env_prefix="AGENTMON_WORKTREES_", extra="forbid", validate_default=True)
     table_name = "worktrees"
 
     branch: str = Field(
-        BRANCH_TEMPLATE, description="What the branch of a working tree is called, with {number} and {title}."
+        BRANCH_TEMPLATE, description="What the branch of a worktree is called, with {number} and {title}."
     )
-    setup_timeout_s: float = Field(
-        600, ge=1, le=86_400, description="Seconds that the set-up of a working tree may take."
-    )
+    setup_timeout_s: float = Field(600, ge=1, le=86_400, description="Seconds that the set-up of a worktree may take.")
 
     @field_validator("branch")
     @classmethod
@@ -387,6 +389,49 @@ class WorktreeSettings(TableSettings):
         except UsageError as error:
             raise ValueError(f"{error}; {error.hint}") from error
         return written
+
+
+class VerificationSettings(TableSettings):
+    """How the work of runs is verified."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_VERIFICATION_", extra="forbid", validate_default=True)
+    table_name = "verification"
+
+    timeout_s: float = Field(1800, ge=1, le=86_400, description="Seconds that a verification may take.")
+    verify_retries: int = Field(
+        1, ge=0, le=20, description="How often an agent is sent back with the output of a failed verification."
+    )
+
+
+class MergeSettings(TableSettings):
+    """How what a task's branch has goes into its base."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_MERGE_", extra="forbid", validate_default=True)
+    table_name = "merge"
+
+    how: str = Field(MergeHow.SQUASH.value, description="How a task's branch is merged: squash, merge or rebase.")
+    trailers: str = Field(
+        "",
+        description="Lines at the end of a proposed commit message, separated by ';', with {number}, {title} and "
+        "{branch}, such as: Task: {number}; Reviewed-by: Ann <ann@example.org>.",
+    )
+
+    @field_validator("how")
+    @classmethod
+    def _require_how(cls, word: str) -> str:
+        written = word.strip().lower()
+        if written not in set(MergeHow):
+            raise ValueError(f"one of {', '.join(MergeHow)} is expected")
+        return written
+
+    @field_validator("trailers")
+    @classmethod
+    def _require_trailers(cls, text: str) -> str:
+        try:
+            trailer_lines(text, number=1, title="Title", branch="branch")
+        except UsageError as error:
+            raise ValueError(f"{error}; {error.hint}") from error
+        return text.strip()
 
 
 _Settings = TypeVar("_Settings", bound=TableSettings)
@@ -401,6 +446,8 @@ SETTING_TABLES: Final[tuple[type[TableSettings], ...]] = (
     BoardSettings,
     AgentSettings,
     WorktreeSettings,
+    VerificationSettings,
+    MergeSettings,
 )
 
 

@@ -28,6 +28,7 @@ BENCHMARKS = (
     "usage_sums",
     "asked",
     "worktrees",
+    "ten_idle_runs",
     "hundred_agents",
     "sixty_sessions",
     "idle",

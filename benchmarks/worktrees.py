@@ -1,4 +1,4 @@
-"""A working tree of a repository of 50,000 files, as agentmon makes it, beside a plain ``git worktree add``."""
+"""A worktree of a repository of 50,000 files, as agentmon makes it, beside a plain ``git worktree add``."""
 
 from __future__ import annotations
 

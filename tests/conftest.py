@@ -35,6 +35,7 @@ settings.load_profile("suite")
 
 _launch = launch._launch
 _PERSONAL = frozenset({"NO_COLOR", "COLUMNS", "LINES", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"})
+_PROOF_TIMEOUT_S = 900
 _LONGEST_NAME = 60
 
 _FORKS = "TESTS_FORKS"
@@ -60,6 +61,13 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     if isinstance(val, str | bytes) and len(val) > _LONGEST_NAME:
         return ascii(val[:_LONGEST_NAME])
     return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give a proof, which is long by itself, more time before it counts as hanging on a busy machine."""
+    for item in items:
+        if item.get_closest_marker("proof") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_PROOF_TIMEOUT_S))
 
 
 @pytest.hookimpl(wrapper=True)

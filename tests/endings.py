@@ -68,7 +68,9 @@ async def _settle(
     park_after: int,
     at: datetime,
 ) -> Mapping[ExecutionId, bool]:
-    over, problems = await SettlementRepository(database).settle(execution_ids, park_after=park_after, at=at)
+    over, problems = await SettlementRepository(database).settle(
+        execution_ids, park_after=park_after, follow_ups=dict.fromkeys(execution_ids), at=at
+    )
     for problem in problems.values():
         raise problem
     return over

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+from textual._context import visible_screen_stack
 from textual.app import App
 
 from agentmon.domain.agents import Agent, Capability
@@ -13,6 +14,7 @@ from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.ids import AgentId, CapabilityId
 from agentmon.screens.settings.themes import THEMES
 from agentmon.widgets.cells import even_line
+from agentmon.widgets.guarded import Guarded
 from tests.waiting import DEADLINE_S, next_look_s
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ NASTY_TITLES = (
 )
 
 
-class Stage(App[None]):
+class Stage(Guarded, App[None]):
     """Shows whatever is pushed; remembers what screens ask of the application and what failed in them."""
 
     def __init__(self) -> None:
@@ -72,6 +74,8 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool], *, deadline_s
 
 def screen_text(app: App[None]) -> str:
     """Return what the screen shows, one line per row."""
+    # A dialog that is drawn for the first time keeps what is below it.
+    visible_screen_stack.set(app._background_screens)
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 

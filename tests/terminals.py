@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -92,3 +93,8 @@ def terminal(
         yield opened
     finally:
         opened.close()
+
+
+def words_of(output: bytes) -> bytes:
+    """Return what is written, without the codes between: a word is drawn in two where a column ends below it."""
+    return re.sub(rb"\x1b\[[0-9;]*[A-Za-z]", b"", output)

@@ -130,6 +130,7 @@ def test_q_leaves_with_the_terminal_as_it_was(place: Place) -> None:
     assert LEAVE_SCREEN in app.output
 
 
+@pytest.mark.proof
 async def test_a_key_whose_escape_sequence_comes_in_two_pieces_changes_nothing(place: Place) -> None:
     await place.fill("the only card")
     argv = [sys.executable, "-c", START.format(extra=PLAIN), str(place.root)]
@@ -193,6 +194,7 @@ def test_a_crash_gives_the_terminal_back_and_leaves_a_report_without_secrets(
     assert reports[0].stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.proof
 def test_a_database_that_is_too_new_is_told_calmly_and_left_alone(place: Place) -> None:
     place.paths.data_dir.mkdir(parents=True, exist_ok=True)
     with sqlite3.connect(place.paths.database_path) as connection:
@@ -312,6 +314,7 @@ async def test_keys_that_come_before_the_editor_are_typed_into_it(place: Place) 
         await board.until(lambda: board.shown(TaskStatus.TODO) == ["New q"], "the card")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("pieces", "later_s", "is_done"),
     [

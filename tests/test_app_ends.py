@@ -15,7 +15,7 @@ from agentmon.services.app_marks import AppMark, take_unclean_ends
 from tests.app_program import START, environment
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place
-from tests.terminals import terminal
+from tests.terminals import terminal, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,13 +134,13 @@ def test_an_app_that_was_killed_is_told_of_at_the_next_start(place: Place, tmp_p
         app.process.send_signal(signal.SIGKILL)
         app.wait()
     with terminal(words, with_secret(place)) as again:
-        again.read_until(lambda output: b"ended without a word" in output, "what happened")
+        again.read_until(lambda output: b"ended without a word" in words_of(output), "what happened")
         leave(again)
     with terminal(words, with_secret(place)) as third:
         third.read_until(marks, "the mark")
         leave(third)
 
-    assert b"ended without a word" not in third.output
+    assert b"ended without a word" not in words_of(third.output)
     assert modes_left_on(third.output) == []
 
 

@@ -21,6 +21,9 @@ from benchmarks.chaos.actions import Actions, Window
 from benchmarks.chaos.checks import check
 from benchmarks.chaos.evidence import Place, gather
 from benchmarks.chaos.ledger import read_ledgers
+from benchmarks.chaos.merging import commit_as_person, make_trunk
+from benchmarks.chaos.processes import gits_of
+from benchmarks.chaos.repository import MADE, SETUP, make_repository
 from benchmarks.chaos.sampling import ProcessScan
 from benchmarks.chaos.shifted_worker import Shift, set_clock
 from benchmarks.chaos.stop_times import Watcher, percentiles_text, read_stop_times
@@ -33,13 +36,18 @@ SECRET = "SENTINEL-0123"
 OUTPUT = b"m 0 first\nm 1 tick\n"
 _TABLES = """
 CREATE TABLE agents (id TEXT, slug TEXT);
-CREATE TABLE tasks (id TEXT, number INTEGER, status TEXT DEFAULT 'done');
+CREATE TABLE tasks (id TEXT, number INTEGER, status TEXT DEFAULT 'done', input_context TEXT DEFAULT '{}');
 CREATE TABLE task_dependencies (task_id TEXT, depends_on_task_id TEXT);
 CREATE TABLE executions (id TEXT, task_id TEXT, agent_id TEXT, status TEXT, exit_code INTEGER, error TEXT,
     retry_count INTEGER, max_retries INTEGER, log_byte_size INTEGER, session_id TEXT, activity TEXT,
-    is_held INTEGER DEFAULT 0, tokens_used INTEGER, ending TEXT);
+    is_held INTEGER DEFAULT 0, tokens_used INTEGER, ending TEXT, worktree_id TEXT, prompt TEXT);
+CREATE TABLE worktrees (id TEXT, path TEXT, branch TEXT, status TEXT, source TEXT, merged_commit TEXT,
+    reverted_by TEXT);
+CREATE TABLE verifications (execution_id TEXT, status TEXT);
+CREATE TABLE review_comments (text TEXT, sent_at TEXT);
 CREATE TABLE execution_commands (id TEXT, execution_id TEXT, attempt INTEGER DEFAULT 0, actor_type TEXT, cause TEXT,
-    type TEXT, delivered_at TEXT, created_at TEXT DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')));
+    payload TEXT DEFAULT '{}', type TEXT,
+    delivered_at TEXT, created_at TEXT DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')));
 CREATE TABLE sessions (id TEXT, status TEXT, ended_at TEXT, total_tokens INTEGER, operation_count INTEGER);
 CREATE TABLE messages (execution_id TEXT, message_ref TEXT, content TEXT);
 CREATE TABLE operations (id TEXT, session_id TEXT, execution_id TEXT, operation_ref TEXT, status TEXT);
@@ -48,7 +56,7 @@ CREATE TABLE approvals (id TEXT, execution_id TEXT, request_ref TEXT, ask_kind T
 CREATE TABLE llm_interactions (execution_id TEXT, session_id TEXT, key TEXT, prompt_tokens INTEGER,
     cache_read_tokens INTEGER, cache_write_5m_tokens INTEGER, cache_write_1h_tokens INTEGER, response_tokens INTEGER);
 CREATE TABLE events (id INTEGER PRIMARY KEY, execution_id TEXT, payload TEXT, timestamp_ms INTEGER);
-CREATE TABLE task_events (id INTEGER PRIMARY KEY, event_type TEXT, payload TEXT);
+CREATE TABLE task_events (id INTEGER PRIMARY KEY, event_type TEXT, payload TEXT, task_id TEXT);
 INSERT INTO agents VALUES ('wide', 'wide'), ('narrow', 'narrow'), ('demo-agent', 'demo-agent');
 """
 _ENTRIES = ("host_started", "agent_started", "exited", "ended")
@@ -61,6 +69,8 @@ class Scene:
         self.place = Place(home=folder / "home", ledgers=folder / "ledgers", samples=folder / "samples.jsonl")
         for made in (folder, self.place.home, self.place.ledgers, self.place.executions_dir):
             made.mkdir(mode=0o700)
+        make_repository(self.place)
+        make_trunk(self.place)
         self.actions = Actions()
         self.remaining: dict[str, frozenset[int]] = {}
         self._samples: list[dict[str, object]] = []
@@ -847,3 +857,217 @@ def test_a_protocol_that_lacks_what_the_journal_tells_is_seen_unless_a_full_disk
     (folder / "journal.jsonl").write_text("\n".join(lines) + "\n")
 
     assert ("a protocol replays to its journal" in talk.violations()) == is_seen
+
+
+# The repository, its worktrees, and undos
+
+
+def add_worktree(scene: Scene) -> Path:
+    """Let the first run have worked in a worktree of its own."""
+    (scene.place.home / "worktrees").mkdir(mode=0o700)
+    tree = scene.place.home / "worktrees/project/1-be-changing"
+    git(scene.place.project, "worktree", "add", "-q", "-b", "agentmon/1-be-changing", str(tree))
+    make_files(tree, "one")
+    (tree / SETUP).write_text("whole\n")
+    scene.sql(
+        "INSERT INTO worktrees VALUES ('tree', ?, 'agentmon/1-be-changing', 'ready', ?, NULL, NULL)",
+        *(str(tree), str(scene.place.project)),
+    )
+    scene.sql("UPDATE executions SET worktree_id = 'tree' WHERE id = 'one'")
+    return tree
+
+
+def make_files(folder: Path, name: str, *, count: int = MADE) -> None:
+    """Make the files of a run."""
+    for number in range(count):
+        path = folder / "made" / name / str(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def git(folder: Path, *words: str) -> str:
+    command = ["git", "-c", "user.name=Ann", "-c", "user.email=ann@example.org", *words]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_worktree_that_is_whole_breaks_no_promise(scene: Scene) -> None:
+    add_worktree(scene)
+
+    assert scene.violations() == {}
+
+
+@pytest.mark.parametrize(
+    "words", [("add", "part3"), ("tag", "v2"), ("stash", "drop", "-q"), ("config", "user.name", "x"), ("gc", "-q")]
+)
+def test_what_changes_in_the_repository_of_the_person_is_seen(scene: Scene, words: tuple[str, ...]) -> None:
+    (scene.place.project / "part3/fresh").touch()
+    git(scene.place.project, *words)
+
+    assert scene.violations().keys() == {"the repository is as its person left it"}
+
+
+@pytest.mark.parametrize("what", ["journal", "beside", "files", "audit"])
+def test_an_undo_that_is_done_in_part_is_seen(scene: Scene, what: str) -> None:
+    tree = add_worktree(scene)
+    if what == "journal":
+        (scene.place.home / "snapshots/roots/ab/undo").mkdir(parents=True, mode=0o700)
+        (scene.place.home / "snapshots").chmod(0o700)
+        for folder in (scene.place.home / "snapshots").rglob("*"):
+            folder.chmod(0o700)
+    elif what == "beside":
+        (tree / ".agentmon-undo-3").touch()
+    elif what == "files":
+        (tree / "made/one/7").unlink()
+    else:
+        scene.sql("INSERT INTO task_events (event_type, payload, task_id) VALUES ('changes_undone', '{}', 'task-one')")
+
+    assert scene.violations().keys() == {"no undo stays half done"}
+
+
+@pytest.mark.parametrize("what", ["setup", "folder", "record", "branch", "foreign", "removed", "making", "half"])
+def test_a_worktree_that_is_there_in_part_is_seen(scene: Scene, what: str) -> None:
+    tree = add_worktree(scene)
+    scene.sql("UPDATE executions SET worktree_id = NULL")
+    if what == "setup":
+        (tree / SETUP).write_text("half")
+    elif what == "folder":
+        tree.rename(scene.place.home.with_name("elsewhere"))
+    elif what == "record":
+        git(scene.place.project, "worktree", "remove", "--force", str(tree))
+        tree.mkdir()
+    elif what == "branch":
+        git(scene.place.project, "update-ref", "-d", "refs/heads/agentmon/1-be-changing")
+    elif what == "foreign":
+        (tree.parent / "2-other").mkdir()
+    elif what == "half":
+        (tree.parents[1] / ".removing/id").mkdir(parents=True)
+    else:
+        scene.sql("UPDATE worktrees SET status = ?", what)
+
+    assert "a worktree is there whole or is gone" in scene.violations()
+
+
+def merge(scene: Scene, *, files: int = MADE, name: str = "one", is_told: bool = True) -> str:
+    """Let the branch of the first task have been merged, with the files of a run."""
+    trunk = scene.place.trunk
+    before = git(trunk, "rev-parse", "HEAD")
+    make_files(trunk, name, count=files)
+    git(trunk, "add", "made")
+    git(trunk, "commit", "-q", "--only", "-m", "merged", "--", "made")
+    commit = git(trunk, "rev-parse", "HEAD")
+    if is_told:
+        said = {"how": "squash", "into": "main", "from": before, "commit": commit}
+        statement = "INSERT INTO task_events (event_type, payload, task_id) VALUES ('branch_merged', ?, 'task-one')"
+        scene.sql(statement, json.dumps(said))
+    return commit
+
+
+def take_back(scene: Scene) -> None:
+    """Let the newest merge have been taken back."""
+    git(scene.place.trunk, "revert", "--no-edit", "HEAD")
+    statement = "INSERT INTO task_events (event_type, payload, task_id) VALUES ('merge_undone', ?, 'task-one')"
+    scene.sql(statement, json.dumps({"commit": git(scene.place.trunk, "rev-parse", "HEAD")}))
+
+
+def test_merges_between_commits_of_the_person_break_no_promise(scene: Scene) -> None:
+    for day in (1, 2):
+        commit = commit_as_person(scene.place.trunk, day)
+        assert commit is not None
+        scene.actions.person_commits.add(commit)
+        if day == 1:
+            merge(scene)
+    scene.actions.accepted_merges["branch_merged", 1] = 1
+
+    assert scene.violations() == {}
+
+
+@pytest.mark.parametrize(
+    "what", ["untold", "half", "of another", "journal", "row", "claimed", "elsewhere", "taken back untold"]
+)
+def test_a_merge_that_is_not_as_the_trail_has_it_is_seen(scene: Scene, what: str) -> None:
+    if what == "journal":
+        (scene.place.home / "merges/one").mkdir(parents=True, mode=0o700)
+        (scene.place.home / "merges").chmod(0o700)
+    elif what == "row":
+        scene.sql("INSERT INTO worktrees (path, status, merged_commit) VALUES ('/gone', 'removed', 'abc')")
+    elif what == "claimed":
+        scene.actions.accepted_merges["branch_merged", 1] = 1
+    elif what == "elsewhere":
+        merge(scene)
+        git(scene.place.trunk, "branch", "-f", "release", "main")
+    else:
+        name = "two" if what == "of another" else "one"
+        merge(scene, files=MADE - (what == "half"), name=name, is_told=what != "untold")
+    if what == "taken back untold":
+        git(scene.place.trunk, "commit", "-q", "--allow-empty", "--only", "-m", "back")
+
+    assert scene.violations().keys() == {"each merge is done or not, as the trail has it"}
+
+
+@pytest.mark.parametrize("what", ["staged", "changed", "untracked", "branch", "lock", "damage"])
+def test_what_a_merge_does_to_the_local_work_of_the_person_is_seen(scene: Scene, what: str) -> None:
+    trunk = scene.place.trunk
+    if what == "staged":
+        git(trunk, "reset", "-q")
+    elif what == "changed":
+        git(trunk, "checkout", "-q", "--", "mine/changed.txt")
+    elif what == "untracked":
+        (trunk / "mine/untracked.txt").unlink()
+    elif what == "branch":
+        git(trunk, "branch", "-f", "aside", git(trunk, "commit-tree", "-m", "x", "HEAD^{tree}"))
+    elif what == "lock":
+        (trunk / ".git/refs/heads/main.lock").touch()
+    else:
+        commit = git(trunk, "commit-tree", "-m", "x", "-p", "HEAD", "HEAD^{tree}")
+        (trunk / ".git/objects" / commit[:2] / commit[2:]).chmod(0o600)
+        (trunk / ".git/objects" / commit[:2] / commit[2:]).write_bytes(b"")
+
+    assert "a merge leaves local changes alone" in scene.violations()
+
+
+def test_a_merge_that_was_taken_back_breaks_no_promise(scene: Scene) -> None:
+    trunk = scene.place.trunk
+    git(trunk, "stash", "-q", "--include-untracked")
+    merge(scene)
+    take_back(scene)
+    git(trunk, "stash", "pop", "-q", "--index")
+
+    assert scene.violations() == {}
+
+
+@pytest.mark.parametrize("status", ["failed", "running"])
+def test_a_run_that_counts_without_a_pass_is_seen(scene: Scene, status: str) -> None:
+    scene.sql("UPDATE tasks SET input_context = ? WHERE number = 1", json.dumps({"verify": "make test"}))
+    scene.sql("INSERT INTO verifications VALUES ('one', ?)", status)
+    found = scene.violations()
+    scene.sql("DELETE FROM verifications")
+    scene.sql("INSERT INTO verifications VALUES ('one', 'passed')")
+
+    assert found.keys() == {"no run counts without its pass"}
+    assert scene.violations() == {}
+
+
+@pytest.mark.parametrize(("is_sent", "is_told"), [(True, False), (False, True)])
+def test_a_comment_that_is_not_as_it_says_is_seen(scene: Scene, is_sent: bool, is_told: bool) -> None:
+    scene.sql("INSERT INTO review_comments VALUES ('why so', ?)", "now" if is_sent else None)
+    if is_told:
+        scene.sql("UPDATE executions SET prompt = 'a.py:1 why so' WHERE id = 'one'")
+
+    assert scene.violations().keys() == {"a comment is sent once it says so"}
+
+
+def test_a_task_that_nobody_managed_to_run_is_seen(scene: Scene) -> None:
+    scene.sql("INSERT INTO tasks (id, number, status) VALUES ('three', 3, 'todo')")
+
+    assert scene.violations().keys() == {"no end stays half done"}
+
+
+def test_gits_are_found_while_their_parent_lives_and_none_of_one_that_is_gone(tmp_path: Path) -> None:
+    waits = ("git", "-C", str(tmp_path), "hash-object", "--stdin")
+    code = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    with subprocess.Popen((sys.executable, "-c", code, *waits), stdin=subprocess.PIPE) as parent:
+        (git,) = wait_for(lambda: gits_of(parent.pid), "git of the parent")
+        assert git != parent.pid
+        assert parent.stdin is not None
+        parent.stdin.close()
+    assert gits_of(parent.pid) == []

@@ -16,6 +16,7 @@ from agentmon.cli.task_options import valid_text
 from agentmon.domain.agent_changes import AgentChanges
 from agentmon.domain.agents import Agent
 from agentmon.domain.errors import FieldError, UsageError
+from agentmon.domain.verifications import read_optional_command
 from agentmon.domain.worktrees import Isolation
 from agentmon.runners.adapters.template import parse_command
 
@@ -45,6 +46,11 @@ class AgentOptions:
         typer.Option(
             "--isolation", metavar="auto|folder|worktree", help="Whether it works in git worktrees of its own."
         ),
+    ] = None
+    """An empty one leaves it to the workspace again."""
+    verify: Annotated[
+        str | None,
+        typer.Option("--verify", metavar="COMMAND", help="What its work has to pass to count as done; or `none`."),
     ] = None
     """An empty one leaves it to the workspace again."""
     passed: Annotated[
@@ -87,8 +93,7 @@ class AgentOptions:
             new["binary_path"] = self.program
         if self.base_args is not None:
             new["base_args"] = parse_command(valid_text(self.base_args)) if self.base_args.strip() else ()
-        if self.isolation is not None:
-            new["isolation"] = _isolation(self.isolation.strip())
+        new |= self._of_work()
         if self.passed or self.not_passed:
             new["env_allowlist"] = _names(agent.env_allowlist, self.passed or (), self.not_passed or ())
         if self.max_concurrent is not None:
@@ -103,6 +108,15 @@ class AgentOptions:
         if self.permission_mode is not None:
             new["permission_modes"] = _modes(agent, self.permission_mode)
         return AgentChanges(**new)
+
+    def _of_work(self) -> dict[str, Any]:
+        """Return what is to be changed of where it works, and of what its work has to pass."""
+        new: dict[str, Any] = {}
+        if self.isolation is not None:
+            new["isolation"] = _isolation(self.isolation.strip())
+        if self.verify is not None:
+            new["verify"] = read_optional_command(valid_text(self.verify))
+        return new
 
 
 def _isolation(text: str) -> Isolation | None:

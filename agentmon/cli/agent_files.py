@@ -119,7 +119,8 @@ def trust(
     if as_json:
         say_document(_document(trusted))
     else:
-        named = [agent.slug for agent in trusted.agents] + (["the set-up of worktrees"] if trusted.setup else [])
+        of_project = {"the set-up of worktrees": trusted.setup, "the verification": trusted.verification}
+        named = [*(agent.slug for agent in trusted.agents), *(name for name, text in of_project.items() if text)]
         say(f"trusted: {', '.join(named)}")
 
 

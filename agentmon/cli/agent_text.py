@@ -15,6 +15,7 @@ from agentmon.domain.limit_words import size_limit_text, time_limit_text
 from agentmon.domain.plain_text import exact_line, plain_line
 from agentmon.domain.start_danger import level_words
 from agentmon.domain.tasks import Workspace
+from agentmon.domain.verifications import command_text
 from agentmon.runners.adapters.arguments import describe_argument
 from agentmon.runners.adapters.prompt import command_before_arguments
 
@@ -85,6 +86,8 @@ def file_lines(state: AgentFileState) -> list[str]:
     lines = [f"{state.path}: {_TRUST_WORDS[state.trust]}", *(f"note: {note}" for note in state.notes)]
     if state.setup:
         lines += ["", "in each new worktree it runs", *_exact_lines("    $ ", state.setup)]
+    if state.verification:
+        lines += ["", "to verify the work of AI agents it runs", *_exact_lines("    $ ", state.verification)]
     for agent in state.agents:
         lines += ["", f"{agent.slug}  {exact_line(agent.name)}" + ("" if agent.is_active else "  (off)")]
         for name, text in file_facts(agent).items():
@@ -145,6 +148,7 @@ def _facts(agent: Agent, health: AgentHealth | None, workspace: Workspace | None
         ("logged in", logged_in + note),
         ("folder", agent.working_dir or ""),
         ("isolation", "" if agent.isolation is None else agent.isolation.value),
+        ("verify", plain_line(command_text(agent.verify))),
         ("workspace", "" if agent.workspace_id is None or workspace is None else workspace.name),
         ("limit", f"{agent.max_concurrent} at one time" if agent.max_concurrent else "none"),
         ("environment", ", ".join(agent.env_allowlist)),

@@ -24,10 +24,13 @@ from agentmon.cli import (
     keys,
     limits,
     log,
+    merges,
     notify,
     pausing,
     prices,
+    pull_requests,
     quick_add,
+    review,
     rules,
     run,
     search,
@@ -41,6 +44,7 @@ from agentmon.cli import (
     tasks,
     templates,
     tmux_status_command,
+    verify,
     worker,
     workspaces,
     worktrees,
@@ -106,6 +110,10 @@ register(root, "log", log.log)
 register(root, "changes", changes.changes)
 register(root, "diff", changes.diff)
 register(root, "undo", changes.undo)
+register(root, "review", review.review)
+register(root, "verify", verify.verify)
+register(root, "merge", merges.merge)
+register(root, "pr", pull_requests.open_pull_request)
 register(root, "attach", attach.attach)
 register(root, "search", search.search)
 register(root, "board", board.board)

@@ -99,7 +99,8 @@ def board_lines(page: BoardPage, now: datetime, width: int, *, is_filtered: bool
     lines = [fit(f"{plain_line(page.workspace_name)}   {status_text(page.status_line, now)}", width)]
     for status in TaskStatus:
         column = page.columns.get(status, ColumnPage(status=status))
-        if status is TaskStatus.CANCELLED and not column.total:
+        is_seldom = status is TaskStatus.CANCELLED or (status is TaskStatus.REVIEW and not page.has_review)
+        if is_seldom and not column.total:
             continue
         lines += ["", f"{status.label} {_count_text(column)}"]
         lines += [_card_line(card, now, width) for card in column.cards]
@@ -151,6 +152,8 @@ def _facts(card: Card, now: datetime) -> list[str]:
     if (label := card.state_label(now)) is not None:
         words += [label[0].glyph, label[1], *filter(None, [card.elapsed_text(now)])]
     facts = [" ".join(words)] if words else []
+    if card.verification is not None and card.state is not LiveState.VERIFYING:
+        facts.append(card.verification.text)
     if card.state is LiveState.PARKED and card.error:
         facts.append(plain_line(card.error, max_characters=60))
     if card.subtask_count:
@@ -160,6 +163,8 @@ def _facts(card: Card, now: datetime) -> list[str]:
     facts += _marks(card, now)
     if card.spent_text:
         facts.append(card.spent_text)
+    if card.alternatives_text:
+        facts.append(card.alternatives_text)
     if card.waits_for:
         facts.append(f"waits for {card.awaited_text}")
     return facts

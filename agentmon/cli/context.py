@@ -12,14 +12,13 @@ from agentmon.bootstrap import Services, open_services
 from agentmon.cli.folders import existing_folder
 from agentmon.cli.output import tell
 from agentmon.domain.errors import NotFoundError, UsageError
-from agentmon.domain.executions import Execution
+from agentmon.domain.executions import MOST_RUNS, Execution, run_to_review
 from agentmon.domain.ids import ExecutionId
 from agentmon.domain.tasks import Task, Workspace
 
 Outcome = TypeVar("Outcome")
 
 _MOST_DIGITS = 18
-_MOST_RUNS = 100_000
 
 WorkspaceOption = Annotated[
     str | None,
@@ -136,7 +135,22 @@ async def chosen_execution(services: Services, task: Task, run: str | None) -> E
         if execution.task_id != task.id:
             raise NotFoundError(f"the run {run} is not one of #{task.number}", hint=hint)
         return execution
-    runs = await services.executions.of_task(task.id, limit=_MOST_RUNS)
+    runs = await services.executions.of_task(task.id, limit=MOST_RUNS)
     if not 1 <= int(run) <= len(runs):
         raise NotFoundError(f"#{task.number} has {len(runs)} runs, and no run {run}", hint=hint)
     return runs[-int(run)]
+
+
+async def execution_to_review(services: Services, task: Task, run: str | None) -> Execution:
+    """Return the run that is named, or else the newest of the task that works or changed something.
+
+    Raises:
+        NotFoundError: It never ran, or has no such run.
+    """
+    runs = await services.executions.of_task(task.id, limit=MOST_RUNS) if run is None else ()
+    found = run_to_review(runs)
+    if found is None:
+        return await chosen_execution(services, task, run)
+    if found is not runs[0]:
+        tell(f"run {len(runs) - runs.index(found)} of {len(runs)}: later ones are not known to have changed files")
+    return found

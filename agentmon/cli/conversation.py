@@ -94,8 +94,10 @@ def operations(number: NumberArgument, folder: WorkspaceOption = None, as_json: 
     elif not found:
         tell(f"no agent of #{number.removeprefix('#')} has called a tool")
     else:
-        rows = [(local_time(one.started_at), one.type.value, operation_line(one)) for one in found]
-        say("\n".join(table(("STARTED", "KIND", "CALL"), rows, terminal_width())))
+        rows = [
+            (str(one.number or ""), local_time(one.started_at), one.type.value, operation_line(one)) for one in found
+        ]
+        say("\n".join(table(("#", "STARTED", "KIND", "CALL"), rows, terminal_width())))
 
 
 def events(

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from agentmon.cli.task_text import local_time
 from agentmon.domain.amounts import duration_text
+from agentmon.domain.changes import call_amount_text
 from agentmon.domain.conversation import PlanNews, PlanStatus
 from agentmon.domain.events import Event
 from agentmon.domain.operations import MessageRole, Operation, OperationStatus
@@ -54,7 +55,9 @@ def operation_line(operation: Operation) -> str:
     lasted = "" if operation.duration_ms is None else f"  {duration_text(operation.duration_ms / 1000)}"
     error = f"  {plain_line(operation.error, max_characters=200)}" if operation.error else ""
     tool = plain_line(operation.tool_name, max_characters=60)
-    return f"{_GLYPHS[operation.status]} {tool}{f': {target}' if target else ''}{lasted}{error}"
+    changed = call_amount_text(operation.changes)
+    changed = f"  {changed}" if changed else ""
+    return f"{_GLYPHS[operation.status]} {tool}{f': {target}' if target else ''}{changed}{lasted}{error}"
 
 
 def plan_lines(plan: PlanNews) -> list[str]:

@@ -14,6 +14,7 @@ from agentmon.cli.task_text import state_text
 from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.executions import ExecutionListing
+from agentmon.domain.overlaps import overlap_line
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.spending import spent_by
 from agentmon.domain.tasks import Workspace
@@ -61,9 +62,16 @@ def list_executions(
             listing.execution.elapsed_text(now),
             spent_by(listing.execution).text(money),
             plain_line(listing.task_title, max_characters=40),
-            plain_line(listing.execution.error or listing.execution.last_line or "", max_characters=200),
+            plain_line(_said(listing), max_characters=200),
         )
         for listing in listings
     ]
     headings = ("STATE", "TASK", "PROGRAM", "TIME", "COST", "TITLE", "LAST LINE")
     say("\n".join(table(headings, rows, terminal_width())))
+
+
+def _said(listing: ExecutionListing) -> str:
+    execution = listing.execution
+    verdict = "" if execution.verification is None else execution.verification.text
+    overlap = overlap_line(execution.overlaps)
+    return "  ".join(text for text in (verdict, overlap, execution.error or execution.last_line or "") if text)

@@ -20,6 +20,7 @@ _GLYPHS = {
     TaskStatus.TODO: "○",
     TaskStatus.IN_PROGRESS: LiveState.RUNNING.glyph,
     TaskStatus.BLOCKED: "◇",
+    TaskStatus.REVIEW: "◈",
     TaskStatus.DONE: LiveState.DONE.glyph,
     TaskStatus.CANCELLED: LiveState.CANCELLED.glyph,
 }

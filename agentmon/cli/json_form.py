@@ -9,7 +9,9 @@ from pathlib import PurePath
 from agentmon.domain.amounts import MoneyFormat
 from agentmon.domain.board import BoardPage, Card, ColumnPage, StatusLine
 from agentmon.domain.executions import Execution, ExecutionListing
+from agentmon.domain.overlaps import Overlap
 from agentmon.domain.sightings import Sighting
+from agentmon.domain.verifications import Verdict
 
 
 def json_form(value: object) -> object:
@@ -29,7 +31,7 @@ def json_form(value: object) -> object:
             return str(value)
         case Mapping():
             return {str(json_form(key)): json_form(element) for key, element in value.items()}
-        case BoardPage() | Card() | ColumnPage() | StatusLine():
+        case BoardPage() | Card() | ColumnPage() | Overlap() | StatusLine() | Verdict():
             return _board_form(value)
         case tuple() | list():
             return [json_form(element) for element in value]
@@ -66,14 +68,17 @@ def _execution_form(value: Execution | ExecutionListing) -> dict[str, object]:
     return form
 
 
-def _board_form(part: BoardPage | Card | ColumnPage | StatusLine) -> dict[str, object]:
+def _board_form(part: BoardPage | Card | ColumnPage | Overlap | StatusLine | Verdict) -> dict[str, object]:
     """Return a part of the board; the columns are an array in their order, since each names its status itself."""
+    if isinstance(part, Verdict):
+        return {**_fields_form(part._asdict()), "name": part.name, "text": part.text}
     if not isinstance(part, BoardPage):
         return _fields_form(part._asdict())
     return {
         "workspace_name": part.workspace_name,
         "workspaces": dict(part.workspaces),
         "sort": part.sort.value,
+        "has_review": part.has_review,
         "columns": [json_form(column) for column in part.columns.values()],
         "status_line": json_form(part.status_line),
     }

@@ -84,8 +84,8 @@ def log(
         LogStream | None,
         typer.Option(
             "--stream",
-            help="The screen, which is the default where a program repaints it; all output; or of a conversation "
-            "over a protocol the errors or the protocol.",
+            help="The screen, which is the default where a program repaints it; all output; the newest verification; "
+            "or of a conversation over a protocol the errors or the protocol.",
         ),
     ] = None,
     is_coloured: Annotated[

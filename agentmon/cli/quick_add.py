@@ -34,9 +34,9 @@ def add(
     """Add a task that is written on one line, or several that are read from standard input.
 
     Words are the title; !1 to !5 is the priority, @agent the program, #label a label, and there are after:38,39,
-    due:fri, parent:12, in:FOLDER and retry:2. Quotes around a word, or a backslash before it, make it text; #12 is
-    text anyway. Of several lines all are added, or none when one of them is wrong. Put it into single quotes: a shell
-    reads # and ! itself.
+    due:fri, parent:12, in:FOLDER, retry:2 and verify:'make test'. Quotes around a word, or a backslash before it, make
+    it text; #12 is text anyway. Of several lines all are added, or none when one of them is wrong. Put it into single
+    quotes: a shell reads # and ! itself.
 
     Examples:
       agentmon add 'fix login !1 @claude #auth after:38'

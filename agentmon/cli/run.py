@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated
@@ -35,9 +35,12 @@ from agentmon.cli.troubles import tell_troubles
 from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.errors import UsageError
+from agentmon.domain.events import ActorType
 from agentmon.domain.executions import ConversationStart, Execution
 from agentmon.domain.idempotency import idempotency_key
+from agentmon.domain.live_state import numbers_text
 from agentmon.domain.tasks import Task, Workspace
+from agentmon.domain.worktrees import Isolation, shared_folder_note
 from agentmon.runners.adapters.template import parse_command
 
 
@@ -123,6 +126,14 @@ def run(
     conversation: ConversationOptions,
     isolation: IsolationOption = None,
     base: BaseOption = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also",
+            metavar="SLUG",
+            help="Let this agent do the same, on a card and in a worktree of its own, and take the better; repeatable.",
+        ),
+    ] = None,
     is_lost: Annotated[
         bool, typer.Option("--lost", help="Run again every task whose newest run was lost in a crash.")
     ] = False,
@@ -133,7 +144,8 @@ def run(
 
     0 succeeded, the program's own code when it failed, 124 timed out, 130 cancelled; of several runs, 1 when not
     all succeeded. Times are those of this machine's zone. A run that waits for a time starts at once when it is
-    asked for again.
+    asked for again. With --also several agents do the same, each on a card of its own: `agentmon diff` compares them
+    with --against-task, `agentmon merge` takes one, and `agentmon task let-go` cancels the others.
 
     Examples:
       agentmon run 12
@@ -144,32 +156,29 @@ def run(
       agentmon run 12 --anyway
       agentmon run 12 --with git.log --arg max=20
       agentmon run 12 --isolation worktree --base main
+      agentmon run 12 --agent claude --also codex --also claude
       agentmon run 12 --model opus --permission-mode plan
       agentmon run 12 --resume --message "now the other test"
       agentmon run 12 --key 5f0c7a52
       agentmon run --lost
     """
-    if bool(numbers) == is_lost:
-        raise UsageError(
-            "--lost and numbers exclude each other" if is_lost else "which task?",
-            hint="agentmon run NUMBER, or agentmon run --lost; `agentmon task list` shows the numbers",
-        )
+    _require_numbers(numbers or (), is_lost=is_lost, also=also or ())
     not_before = start.not_before()
     begins = conversation.start()
     message = sys.stdin.read() if conversation.message == "-" else conversation.message
     is_one = numbers is not None and len(numbers) == 1
     require_one_for_key(key, is_one=is_one)
-    place = {name: chosen for name, chosen in (("isolation", isolation), ("base", base)) if chosen is not None}
+    own = (("isolation", isolation), ("base", base), ("also", also))
+    place = {name: chosen for name, chosen in own if chosen is not None}
     asked = {**asdict(start), **asdict(program), **asdict(conversation), **place, "message": message}
 
     async def work(services: Services, workspace: Workspace) -> tuple[list[TaskExecution], int]:
-        async def begin(number: str) -> TaskExecution:
+        async def begin(number: str) -> list[TaskExecution]:
             task, actor = await numbered_task(services, workspace, number), services.actor
             named = idempotency_key(key, "run", {**asked, "task_id": task.id})
             begun = await services.queue.find_begun(named, actor=actor)
             if begun is not None:
-                await _tell_start(services, task, begun, is_aside=is_waiting or as_json)
-                return TaskExecution(task=task, execution=begun)
+                return await _told(services, task, begun, also, is_aside=is_waiting or as_json)
             chosen = await _chosen_program(services, task, program)
             is_fresh = begins is ConversationStart.FRESH
             parent = None if is_fresh else await services.conversations.newest_to_resume(task.id)
@@ -191,29 +200,59 @@ def run(
                 own_screen=conversation.is_own_screen,
                 isolation=isolation,
                 base=None if base is None else valid_base(base),
+                also=also or (),
                 key=named,
             )
-            await _tell_start(services, task, execution, is_aside=is_waiting or as_json)
-            return TaskExecution(task=task, execution=execution)
+            started = await _told(services, task, execution, also, is_aside=is_waiting or as_json)
+            if not also:
+                await _tell_beside(services, task, chosen.agent_slug, isolation)
+            return started
 
         chosen_numbers = await _lost_numbers(services, workspace) if is_lost else numbers or []
         if is_lost and not chosen_numbers:
             tell(f"no newest run of a task in {workspace.name} was lost")
-        started, failed = await for_each_number(chosen_numbers, begin)
+        begun, failed = await for_each_number(chosen_numbers, begin)
+        started = [one for runs in begun for one in runs]
         return await _looked_after(services, started, is_waiting=is_waiting), failed
 
     outcomes, failed = with_workspace(folder, work)
     if as_json:
-        say_document(executions_form(outcomes, is_one=is_one))
+        say_document(executions_form(outcomes, is_one=is_one and not also))
     elif not is_waiting and outcomes:
         named = outcomes[0].task.number
         tell(f"agentmon log {named} -f shows its output" if len(outcomes) == 1 else "agentmon log NUMBER -f shows one")
-    code = exit_codes.FAILED if failed else 0
-    if is_waiting:
-        codes = [exit_code_of(outcome.execution) for outcome in outcomes]
-        code = codes[0] if is_one else max(code, exit_codes.FAILED if any(codes) else 0)
+    codes = [exit_code_of(outcome.execution) for outcome in outcomes] if is_waiting else []
+    code = codes[0] if is_one and len(codes) == 1 else exit_codes.FAILED if failed or any(codes) else 0
     if code:
         raise typer.Exit(code)
+
+
+def _require_numbers(numbers: Sequence[str], *, is_lost: bool, also: Sequence[str]) -> None:
+    """Refuse to guess which tasks are meant.
+
+    Raises:
+        UsageError: None is named and --lost is not given, both are, or several with --also.
+    """
+    if bool(numbers) == is_lost:
+        raise UsageError(
+            "--lost and numbers exclude each other" if is_lost else "which task?",
+            hint="agentmon run NUMBER, or agentmon run --lost; `agentmon task list` shows the numbers",
+        )
+    if also and len(numbers) != 1:
+        raise UsageError("--also is for one task", hint="agentmon run NUMBER --also AGENT")
+
+
+async def _told(
+    services: Services, task: Task, execution: Execution, also: Sequence[str] | None, *, is_aside: bool
+) -> list[TaskExecution]:
+    """Say in which state a run is, and those that were queued with it; return them with their tasks."""
+    started = [TaskExecution(task=task, execution=execution)]
+    if also:
+        runs = await services.queue.queued_with(execution)
+        started = [TaskExecution(task=await services.tasks.get(one.task_id), execution=one) for one in runs]
+    for one in started:
+        await _tell_start(services, one.task, one.execution, is_aside=is_aside)
+    return started
 
 
 async def _looked_after(services: Services, started: list[TaskExecution], *, is_waiting: bool) -> list[TaskExecution]:
@@ -231,6 +270,21 @@ async def _tell_start(services: Services, task: Task, execution: Execution, *, i
         tell(f"#{task.number} {state}")
     else:
         say(f"{task.number} {state}")
+
+
+async def _tell_beside(services: Services, task: Task, agent_slug: str | None, isolation: Isolation | None) -> None:
+    """Tell a person what comes of other agents in the folder, and how to choose otherwise."""
+    beside = await services.queue.look_beside(task.id, agent_slug=agent_slug, isolation=isolation)
+    if beside is None or services.actor.type is not ActorType.USER:
+        return
+    who = numbers_text(beside.numbers)
+    works = "works" if len(beside.numbers) == 1 else "work"
+    if beside.isolation is Isolation.FOLDER and beside.max_per_folder == 0:
+        tell(f"warning: {shared_folder_note(beside.numbers)} (--isolation worktree)")
+    elif beside.isolation is Isolation.AUTO and beside.can_isolate:
+        tell(f"{who} {works} in this repository: #{task.number} gets a git worktree of its own")
+        if not beside.is_chosen:
+            tell("`agentmon settings workspace.isolation folder` lets agents wait for each other instead")
 
 
 async def _chosen_program(services: Services, task: Task, program: ProgramOptions) -> _ChosenProgram:

@@ -1,4 +1,4 @@
-"""``agentmon search``: words found in tasks, conversations, tool calls, logs and documents."""
+"""``agentmon search``: words found in tasks, conversations, tool calls, changed files, logs and documents."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ def search(
     folder: WorkspaceOption = None,
     kinds: Annotated[
         list[str] | None,
-        typer.Option("--in", metavar="KIND", help="tasks, sessions, messages, operations, logs or documents."),
+        typer.Option("--in", metavar="KIND", help="tasks, sessions, messages, operations, changes, logs or documents."),
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, max=LARGEST_LIMIT, help="Most hits of each kind.")
@@ -25,7 +25,7 @@ def search(
     is_everywhere: Annotated[bool, typer.Option("--all", help="Of every workspace.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Search tasks, conversations, tool calls, logs and documents, newest first.
+    """Search tasks, conversations, tool calls, changed files, logs and documents, newest first.
 
     All words have to occur; the last one may be cut off. "two words" is a phrase, -word excludes one, in:logs names
     a kind, #auth is a label and #12 a task. Each hit comes with the command that shows it. The exit code is 1 when

@@ -142,6 +142,8 @@ def _command(hit: SearchHit, asked: Asked) -> str:
             words += ["task", "show", str(hit.task_number)]
         case SearchKind.LOGS:
             words += ["log", str(hit.task_number), "--execution", str(hit.execution_id)]
+        case SearchKind.CHANGES:
+            words += ["diff", str(hit.task_number), "--run", str(hit.execution_id)]
         case SearchKind.MESSAGES | SearchKind.OPERATIONS if hit.task_number is not None:
             shown = "conversation" if hit.kind is SearchKind.MESSAGES else "operations"
             words += [shown, str(hit.task_number)]

@@ -51,6 +51,7 @@ def print_status(words: list[str]) -> int:
         say_clean_line(
             f"● {counts.running}/{counts.running_limit} running  ◌ {counts.queued} queued  "
             f"◆ {counts.needs_you} {'needs' if counts.needs_you == 1 else 'need'} you"
+            + (f"  ⚠ {counts.overlapping} overlap" if counts.overlapping else "")
             + ("  ‖ paused" if counts.is_paused else "")
             + ("" if counts.worker_seen_at is None else f"  ? worker last seen {worker_silence(counts)} ago")
             + cost_words(counts)

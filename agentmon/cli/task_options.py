@@ -22,10 +22,13 @@ from agentmon.domain.labels import labels_text, parse_labels
 from agentmon.domain.redaction import has_secret
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import InputContext, Schedule, TaskDraft, Workspace
+from agentmon.domain.verifications import read_command
 from agentmon.domain.worktrees import Isolation, is_readable_base
 from agentmon.runners.adapters.template import coerce_arguments, parse_command
 from agentmon.runners.task_environment import with_variable
 from agentmon.schedule import local_zone_name
+
+_INHERIT = "inherit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +98,21 @@ class TaskOptions(ProgramOptions):
     isolation: IsolationOption = None
     base: BaseOption = None
     """An empty one means the present commit again."""
+    verify: Annotated[
+        str | None,
+        typer.Option(
+            "--verify",
+            metavar="COMMAND",
+            help="The command that has to pass before its work counts as done; none if empty, `inherit` leaves it to "
+            "the program and the workspace.",
+        ),
+    ] = None
+    verify_retries: Annotated[
+        int | None,
+        typer.Option(
+            "--verify-retries", metavar="N", min=0, max=20, help="How often its agent is sent back when that fails."
+        ),
+    ] = None
     environment: Annotated[
         list[str] | None,
         typer.Option(
@@ -171,6 +189,11 @@ async def drafted(
         context = replace(context, isolation=options.isolation)
     if options.base is not None:
         context = replace(context, base=valid_base(options.base))
+    if options.verify is not None:
+        is_inherited = options.verify.strip() == _INHERIT
+        context = replace(context, verify=None if is_inherited else read_command(valid_text(options.verify)))
+    if options.verify_retries is not None:
+        context = replace(context, verify_retries=options.verify_retries)
     if options.environment or removed_environment:
         context = _with_environment(context, options.environment or (), removed_environment)
     if options.prompt_additions is not None:

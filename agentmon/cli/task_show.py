@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agentmon.bootstrap import Services
+from agentmon.cli.alternatives import alternative_lines
 from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import zone_words
@@ -14,14 +15,18 @@ from agentmon.cli.task_text import execution_line, local_time, program_text
 from agentmon.cli.wait_text import obstacles_of, waiting_text
 from agentmon.domain.agents import Agent
 from agentmon.domain.amounts import MoneyFormat
+from agentmon.domain.board import Card
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.executions import Execution
 from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState
+from agentmon.domain.overlaps import overlap_notes
 from agentmon.domain.plain_text import plain_line, plain_lines
+from agentmon.domain.pull_requests import PullRequest
 from agentmon.domain.spending import Spent
 from agentmon.domain.tasks import Schedule, Task, Workspace
+from agentmon.domain.verifications import command_text
 from agentmon.domain.worktrees import Worktree
 from agentmon.schedule import next_times
 
@@ -38,11 +43,14 @@ class _TaskFacts:
     agent: Agent | None
     parent: Task | None
     subtasks: Sequence[Task]
+    alternatives: Sequence[Card]
+    """With the task's own card; none for a task without any."""
     waits_for: Sequence[Task]
     """Open and closed ones."""
     needed_by: Sequence[Task]
     next_times: Sequence[datetime]
     worktree: Worktree | None
+    pull_request: PullRequest | None
     executions: Sequence[Execution]
     """The newest, newest first."""
     spent: Spent
@@ -72,10 +80,12 @@ def show(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOp
     beside = {
         "parent": json_form(facts.parent),
         "subtasks": json_form(facts.subtasks),
+        "alternatives": json_form(facts.alternatives),
         "dependencies": json_form(facts.waits_for),
         "needed_by": json_form(facts.needed_by),
         "next_times": json_form(facts.next_times),
         "worktree": json_form(facts.worktree),
+        "pull_request": json_form(facts.pull_request),
         "executions": json_form(facts.executions),
         **facts.spent.named,
     }
@@ -91,10 +101,12 @@ async def _facts(services: Services, workspace: Workspace, number: str) -> _Task
         agent=await services.agents.get(task.assignee_agent_id) if task.assignee_agent_id is not None else None,
         parent=await _parent(services, task),
         subtasks=await services.tasks.subtasks(task.id),
+        alternatives=await services.board.alternatives(task.id),
         waits_for=await services.tasks.dependencies(task.id),
         needed_by=[graph.tasks[one] for one in graph.needed_by.get(task.id, ())],
         next_times=_next_times(task.schedule) if task.schedule is not None else (),
         worktree=await services.worktrees.of_task(task.id),
+        pull_request=await services.pull_requests.of_task(task.id),
         executions=executions,
         spent=(await services.board.spent([task.id])).get(task.id, Spent()),
         money=await services.settings.money(),
@@ -129,7 +141,10 @@ def _lines(facts: _TaskFacts) -> list[str]:
         ("folder", context.working_dir or ""),
         ("isolation", context.isolation.value if context.isolation is not None else ""),
         ("base", context.base or ""),
+        ("verify", command_text(context.verify)),
         ("worktree", f"{facts.worktree.path} ({facts.worktree.branch})" if facts.worktree is not None else ""),
+        ("pr", f"{facts.pull_request.label} {facts.pull_request.url}" if facts.pull_request else ""),
+        ("overlap", "; ".join(overlap_notes(facts.executions[0], task.number)) if facts.executions else ""),
         ("variables", ", ".join([*(f"{name}=…" for name in context.env_overrides), *context.env_passed])),
         ("retries", str(context.max_retries) if context.max_retries else ""),
         ("schedule", _schedule_text(task.schedule, facts.next_times)),
@@ -144,6 +159,8 @@ def _lines(facts: _TaskFacts) -> list[str]:
     lines += [f"  {name + ':':<11}{plain_line(fact)}" for name, fact in named_facts if fact]
     if task.description:
         lines += ["", *(f"  {line}" for line in plain_lines(task.description).split("\n"))]
+    if facts.alternatives:
+        lines += ["", "  alternatives:", *(f"    {line}" for line in alternative_lines(facts.alternatives, facts.now))]
     return lines + _subtask_lines(facts.subtasks) + _execution_lines(facts)
 
 

@@ -32,6 +32,7 @@ def execution_line(execution: Execution, money: MoneyFormat, now: datetime, stat
         execution.elapsed_text(now),
         size_text(execution.log_byte_size),
         spent_by(execution).text(money),
+        "" if execution.verification is None else execution.verification.text,
         f"log removed {local_time(execution.log_removed_at)}" if execution.log_removed_at is not None else "",
         execution.error or "",
         execution.id,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.alternatives import left_open, tell_left_open
 from agentmon.cli.archive import archive, unarchive
 from agentmon.cli.audit import history
 from agentmon.cli.columns import table, terminal_width
@@ -254,14 +255,39 @@ def move(
       agentmon task move 12 done
     """
 
-    async def work(services: Services, workspace: Workspace) -> Task:
+    async def work(services: Services, workspace: Workspace) -> tuple[Task, tuple[int, ...]]:
         task = await numbered_task(services, workspace, number)
         moved = await services.tasks.move(task.id, status, actor=services.actor)
         # What was queued after it may start now, and what runs may have to end.
         await services.queue.deliver()
-        return moved
+        return moved, await left_open(services, moved)
 
-    _print_task(with_workspace(folder, work), as_json=as_json)
+    moved, left = with_workspace(folder, work)
+    _print_task(moved, as_json=as_json)
+    tell_left_open(left, moved.number)
+
+
+def let_go(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Cancel the alternatives that are left once one was taken: those of a task, and the task itself.
+
+    What runs of them is stopped. Their worktrees stay; agentmon worktrees removes them.
+
+    Examples:
+      agentmon task let-go 12
+    """
+
+    async def work(services: Services, workspace: Workspace) -> tuple[Task, ...]:
+        task = await numbered_task(services, workspace, number)
+        return await services.queue.let_go(task.id, actor=services.actor)
+
+    left = with_workspace(folder, work)
+    if as_json:
+        say_document(json_form(left))
+        return
+    for task in left:
+        state = "is being stopped" if task.status.is_open else task.status.label
+        say(f"#{task.number} {state}: {plain_line(task.title, max_characters=200)}")
+    tell("their worktrees stay; agentmon worktrees prune removes those with which nothing is lost")
 
 
 def delete(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
@@ -338,6 +364,7 @@ register(group, "edit", edit)
 register(group, "after", after)
 register(group, "graph", graph)
 register(group, "move", move)
+register(group, "let-go", let_go)
 register(group, "delete", delete)
 register(group, "restore", restore)
 register(group, "archive", archive)

@@ -36,8 +36,8 @@ def list_templates(folder: WorkspaceOption = None, as_json: JsonOption = False) 
     """List the templates, and the files that are none, with the reason.
 
     They are files of your own in the folder templates beside config.toml, and in .agentmon/templates of the project;
-    yours hide those of the same name. One of a project cannot bring an environment, a schedule, a folder, or what a
-    program is given.
+    yours hide those of the same name. One of a project cannot bring an environment, a schedule, a folder, a command to
+    verify with, or what a program is given.
 
     Examples:
       agentmon template list

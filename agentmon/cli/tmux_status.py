@@ -38,6 +38,8 @@ def _parts(counts: StatusCounts) -> list[tuple[str, str]]:
         parts.append(("‖", "fg=yellow"))
     if counts.needs_you:
         parts.append((f"◆{counts.needs_you}", "fg=yellow,bold"))
+    if counts.overlapping:
+        parts.append((f"⚠{counts.overlapping}", "fg=yellow"))
     if counts.worker_seen_at is not None:
         parts.append((f"?{worker_silence(counts)}", "fg=yellow"))
     cost = cost_words(counts).strip().removesuffix(" today")

@@ -21,11 +21,12 @@ from agentmon.cli.json_form import json_form
 from agentmon.cli.output import flush, say, say_document, tell
 from agentmon.cli.registration import register, register_default
 from agentmon.domain.amounts import size_text
-from agentmon.domain.errors import ConflictError
+from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import Workspace
-from agentmon.domain.worktrees import Worktree, WorktreeStatus
-from agentmon.services.worktrees import RemovedWorktree, WorktreeState
+from agentmon.domain.worktrees import Worktree
+from agentmon.runners.text_editor import find_editor
+from agentmon.services.worktrees import RemovedWorktree, RestoredWorktree, WorktreeState
 
 group = typer.Typer(rich_markup_mode=None)
 
@@ -35,10 +36,10 @@ AllOption = Annotated[bool, typer.Option("--all", "-A", help="Of all workspaces.
 def worktrees(
     context: typer.Context, folder: WorkspaceOption = None, is_all: AllOption = False, as_json: JsonOption = False
 ) -> None:
-    """List the git worktrees that agentmon made, or open and remove them.
+    """List, open, restore and remove the git worktrees that agentmon made.
 
     An AI agent gets one of its own while another works in the same repository. `agentmon settings workspace.isolation`
-    and the --isolation of a task change that. Nothing that is nowhere else goes unless you name it.
+    and the --isolation of a task change that. Work that exists nowhere else is removed only with --confirm BRANCH.
 
     Examples:
       agentmon worktrees
@@ -78,28 +79,31 @@ def open_worktree(
     number: NumberArgument,
     folder: WorkspaceOption = None,
     is_shell: Annotated[bool, typer.Option("--shell", help="Start your shell in it.")] = False,
+    is_editor: Annotated[bool, typer.Option("--editor", help="Open it in your editor.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print where the worktree of a task is, or start a shell in it.
+    """Print the path of a task's worktree, or open it in a shell or your editor.
 
     Examples:
       cd "$(agentmon worktrees open 12)"
       agentmon worktrees open 12 --shell
     """
+    if is_shell and is_editor:
+        raise UsageError("--shell and --editor exclude each other")
     found = with_workspace(folder, lambda services, workspace: _of_number(services, workspace, number))
     if as_json:
         say_document(json_form(found))
-    elif not is_shell:
+    elif not (is_shell or is_editor):
         say(found.path)
     else:
+        words = [*find_editor(os.environ), "."] if is_editor else [os.environ.get("SHELL") or "/bin/sh"]
         flush()
-        shell = os.environ.get("SHELL") or "/bin/sh"
         try:
             os.chdir(found.path)
-            os.execvp(shell, [shell])
+            os.execvp(words[0], words)
         except OSError as error:
             raise ConflictError(
-                f"no shell could be started in {found.path}: {error.strerror}",
+                f"{words[0]} could not be started in {found.path}: {error.strerror}",
                 hint="`agentmon worktrees` shows its state",
             ) from error
 
@@ -109,14 +113,16 @@ def remove(
     folder: WorkspaceOption = None,
     confirmed: Annotated[
         str | None,
-        typer.Option("--confirm", metavar="BRANCH", help="Remove what would be lost too; name its branch to say so."),
+        typer.Option(
+            "--confirm", metavar="BRANCH", help="Remove it although work would be lost; the name of its branch."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove the worktree of a task and its branch.
+    """Remove a task's worktree and its branch.
 
-    What would be lost is named first, and has to be confirmed by the name of the branch. Commits that are on no other
-    branch stay under a ref that is printed.
+    Work that would be lost is listed first and has to be confirmed with the name of the branch. Commits that are on no
+    other branch stay under a ref that is printed.
 
     Examples:
       agentmon worktrees remove 12
@@ -142,13 +148,39 @@ def remove(
         _tell_removed(removed)
 
 
+def restore(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Restore a task's worktree after its folder vanished, with the files last seen in it.
+
+    Its commits come from its branch. If that has moved on, the files are merged into it; those with conflicts are named
+    and left as on the branch. The set-up does not run again.
+
+    Examples:
+      agentmon worktrees restore 12
+    """
+
+    async def work(services: Services, workspace: Workspace) -> RestoredWorktree:
+        found = await _of_number(services, workspace, number)
+        return await services.worktrees.restore(found, actor=services.actor)
+
+    restored = with_workspace(folder, work)
+    if as_json:
+        say_document(json_form(restored))
+    else:
+        say(f"restored {plain_line(restored.worktree.path)} ({restored.worktree.branch})")
+        say("\n".join(f"  {plain_line(path)}" for path in restored.paths) or "  no files but those of its branch")
+        for path in restored.left_alone:
+            tell(f"{plain_line(path)} is left as on the branch")
+    if restored.left_alone:
+        raise typer.Exit(1)
+
+
 def prune(
     folder: WorkspaceOption = None,
     is_all: AllOption = False,
-    is_dry: Annotated[bool, typer.Option("--dry-run", help="Only say which.")] = False,
+    is_dry: Annotated[bool, typer.Option("--dry-run", help="Only list them.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove the worktrees of closed tasks in which nothing would be lost, and records of deleted ones.
+    """Remove worktrees of closed tasks that lose nothing, and records of deleted ones.
 
     Examples:
       agentmon worktrees prune --dry-run
@@ -176,20 +208,7 @@ def _row(state: WorktreeState) -> tuple[str, ...]:
     commits = "?" if state.ahead is None or state.behind is None else f"+{state.ahead} −{state.behind}"
     size = "?" if state.size_bytes is None else size_text(state.size_bytes)
     branch = worktree.branch if state.head in {"", worktree.branch} else f"{worktree.branch} (at {state.head[:12]})"
-    return f"#{worktree.task_number}", plain_line(branch), commits, size, _state_words(state), plain_line(worktree.path)
-
-
-def _state_words(state: WorktreeState) -> str:
-    if state.is_in_use:
-        head = "in use"
-    elif state.is_missing and state.worktree.status is WorktreeStatus.READY:
-        head = "folder gone"
-    elif state.worktree.status is not WorktreeStatus.READY:
-        head = state.worktree.status.value
-    else:
-        head = ""
-    losses = ", ".join(f"{loss.count} {loss.kind.value}" for loss in state.losses)
-    return ", ".join(part for part in (head, losses) if part) or "clean"
+    return f"#{worktree.task_number}", plain_line(branch), commits, size, state.label, plain_line(worktree.path)
 
 
 def _tell_removed(removed: RemovedWorktree, *, verb: str = "removed") -> None:
@@ -208,4 +227,5 @@ register_default(group, worktrees)
 register(group, "list", list_worktrees)
 register(group, "open", open_worktree)
 register(group, "remove", remove)
+register(group, "restore", restore)
 register(group, "prune", prune)

@@ -34,6 +34,7 @@ class AgentChanges:
     base_args: tuple[str, ...] | Unchanged = UNCHANGED
     working_dir: str | Unchanged | None = UNCHANGED
     isolation: Isolation | Unchanged | None = UNCHANGED
+    verify: str | Unchanged | None = UNCHANGED
     env_allowlist: tuple[str, ...] | Unchanged = UNCHANGED
     is_active: bool | Unchanged = UNCHANGED
     max_concurrent: int | Unchanged = UNCHANGED

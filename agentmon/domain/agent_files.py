@@ -73,7 +73,9 @@ class AgentFileState:
     agents: tuple[Agent, ...] = ()
     """As the file says; empty where it cannot be used."""
     setup: str = ""
-    """What it runs in each new working tree; empty for nothing."""
+    """What it runs in each new worktree; empty for nothing."""
+    verification: str = ""
+    """What the work of AI agents has to pass; empty for nothing."""
     notes: tuple[str, ...] = ()
     """What is otherwise than the file says, such as a name that is taken."""
     problem: str = ""
@@ -118,6 +120,7 @@ def file_facts(agent: Agent) -> dict[str, str]:
         "model": agent.model or "",
         "role": agent.role or "",
         "own tools": " ".join(f"{'' if is_allowed else 'not '}{name}" for name, is_allowed in agent.tools.items()),
+        "verified by": agent.verify or "",
         "is told": agent.instructions or "",
     }
     if config is not None:

@@ -197,7 +197,9 @@ class Agent:
     working_dir: str | None = None
     """Where it works when the task names no folder; None means the workspace's."""
     isolation: Isolation | None = None
-    """Whether its runs get a working tree of their own; None leaves it to the workspace."""
+    """Whether its runs get a worktree of their own; None leaves it to the workspace."""
+    verify: str | None = None
+    """The command that its work has to pass; empty for none, None leaves it to the workspace."""
     env_allowlist: tuple[str, ...] = ()
     """Names of variables that reach the program beside the standard ones; ``*`` ends a prefix."""
     is_active: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -12,23 +13,40 @@ from agentmon.domain.danger import TOO_MUCH, DangerFinding, DangerReason
 from agentmon.domain.operations import OperationType
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentmon.domain.conversation import AskNews
     from agentmon.domain.danger import DangerRules
 
 _COMMAND_KEYS: Final = ("command", "cmd", "script")
 _MOST_TOLD: Final = 3
+_MOVES_HEAD: Final = re.compile(
+    r"\bgit(?:\s+-[cC]\s+\S+|\s+--?[\w-]+(?:=\S+)?)*\s+(checkout|switch|stash|reset|restore|clean|rebase|pull)\b"
+)
 _CUT: Final = "…"
 
 
-def with_danger(ask: AskNews, rules: DangerRules) -> AskNews:
+def with_danger(ask: AskNews, rules: DangerRules, *, beside: Sequence[int] = ()) -> AskNews:
     """Return the request with its danger: that of the command it names; what names none is as it was.
 
     What destroys things is asked each time: no leave for a session reaches it.
+
+    Args:
+        ask: The request.
+        rules: By which commands are judged.
+        beside: Numbers of the tasks whose agents work in the same folder: what moves its HEAD takes their edits.
     """
     command = _command(ask)
     if not command:
         return ask
     finding = rules.judge_script(command)
+    moving = _MOVES_HEAD.search(command) if beside else None
+    if moving is not None:
+        who = ", ".join(f"#{number}" for number in beside)
+        text = f"takes the edits of {who} too, which {'works' if len(beside) == 1 else 'work'} in this folder"
+        reason = DangerReason(level=DangerLevel.DANGEROUS, text=text, command=f"git {moving[1]}")
+        level = max(finding.level, DangerLevel.DANGEROUS)
+        finding = DangerFinding(level=level, reasons=(replace(reason, level=level), *finding.reasons))
     if _is_cut(ask, command) and finding.level < DangerLevel.DANGEROUS:
         unread = DangerReason(level=DangerLevel.DANGEROUS, text=TOO_MUCH, command="sh")
         finding = DangerFinding(level=DangerLevel.DANGEROUS, reasons=(unread,))

@@ -46,6 +46,11 @@ def event_sentence(event: TaskEvent) -> str:
     return sentence if isinstance(sentence, str) else sentence(event.payload)
 
 
+def _created(payload: Mapping[str, object]) -> str:
+    other = payload.get("alternative_to")
+    return f"made the task, as an alternative to #{_part(other)}" if other else "made the task"
+
+
 def _edited(payload: Mapping[str, object]) -> str:
     changed = payload.get("changed")
     names = [str(name) for name in changed] if isinstance(changed, Sequence) and not isinstance(changed, str) else []
@@ -209,6 +214,12 @@ def _setting_changed(payload: Mapping[str, object]) -> str:
     return f"set {_part(payload.get('key'))}{where}{told} to {_part(payload.get('to'))}"
 
 
+def _undone(payload: Mapping[str, object]) -> str:
+    what = "changes of a tool call" if payload.get("operation_id") else "changes of a run"
+    done = f"redid {what}" if payload.get("is_redo") else f"undid {what}"
+    return done + (", finished after it was broken off" if payload.get("is_late") else "")
+
+
 def _log_removed(payload: Mapping[str, object]) -> str:
     reason = "it was too old" if payload.get("reason") == "age" else "all logs together were too large"
     return f"removed the log of a run, since {reason}"
@@ -268,6 +279,22 @@ def _message_sent(payload: Mapping[str, object]) -> str:
     return _with_cause(words, payload)
 
 
+def _runs_overlap(payload: Mapping[str, object]) -> str:
+    return f"noted that its run gets in the way of another: {_part(payload.get('text'))}"
+
+
+def _edits_discarded(payload: Mapping[str, object]) -> str:
+    return f"noted that #{_part(payload.get('other'))} discarded edits of its run in {_files(payload.get('files'))}"
+
+
+def _worktree_restored(payload: Mapping[str, object]) -> str:
+    return f"restored the worktree with {_files(payload.get('files'))} beyond its branch"
+
+
+def _files(count: object) -> str:
+    return "1 file" if count == 1 else f"{_part(count)} files"
+
+
 def _agent_commanded(payload: Mapping[str, object]) -> str:
     match payload.get("type"):
         case CommandType.INTERRUPT:
@@ -280,6 +307,26 @@ def _agent_commanded(payload: Mapping[str, object]) -> str:
             return f"switched the agent to the permission mode {_part(payload.get('permission_mode'))}"
         case _:
             return "gave the agent a command"
+
+
+def _merged(payload: Mapping[str, object]) -> str:
+    commits = f"{str(payload.get('from'))[:10]} → {str(payload.get('commit'))[:10]}"
+    words = f"merged {_part(payload.get('branch'))} into {_part(payload.get('into'))} by {_part(payload.get('how'))}"
+    return _with_cause(f"{words}: {_part(commits)}", payload)
+
+
+def _merge_undone(payload: Mapping[str, object]) -> str:
+    return _with_cause(f"reverted the merge with commit {_part(payload.get('commit'))[:10]}", payload)
+
+
+def _merge_broken_off(payload: Mapping[str, object]) -> str:
+    return f"undid a merge into {_part(payload.get('into'))} that a kill had broken off"
+
+
+def _pull_request_opened(payload: Mapping[str, object]) -> str:
+    number = payload.get("number")
+    verb = "pushed the branch" if number is None else f"opened pull request {_part(number)}"
+    return f"{verb}: {_part(payload.get('url'))}"
 
 
 def _time(value: object) -> str:
@@ -316,12 +363,17 @@ _AGENT_VERBS: Final = {
 }
 
 _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], str]]] = {
-    TaskEventType.TASK_CREATED: "made the task",
+    TaskEventType.TASK_CREATED: _created,
     TaskEventType.TASK_EDITED: _edited,
     TaskEventType.TASK_MOVED: _moved,
     TaskEventType.TASK_DELETED: "deleted the task",
-    TaskEventType.WORKTREE_MADE: "made a working tree",
-    TaskEventType.WORKTREE_REMOVED: "removed the working tree",
+    TaskEventType.WORKTREE_MADE: "made a worktree",
+    TaskEventType.WORKTREE_REMOVED: "removed the worktree",
+    TaskEventType.BRANCH_MERGED: _merged,
+    TaskEventType.MERGE_UNDONE: _merge_undone,
+    TaskEventType.MERGE_BROKEN_OFF: _merge_broken_off,
+    TaskEventType.PULL_REQUEST_OPENED: _pull_request_opened,
+    TaskEventType.WORKTREE_RESTORED: _worktree_restored,
     TaskEventType.TASK_RESTORED: "brought the task back",
     TaskEventType.TASK_ARCHIVED: _archived,
     TaskEventType.TASK_UNARCHIVED: "brought the task back from the archive",
@@ -332,7 +384,7 @@ _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], 
     TaskEventType.EXECUTION_STOP_REQUESTED: _stop_requested,
     TaskEventType.EXECUTION_ENDED: _ended,
     TaskEventType.EXECUTION_REQUEUED: _requeued,
-    TaskEventType.CHANGES_UNDONE: "took back changes of a run",
+    TaskEventType.CHANGES_UNDONE: _undone,
     TaskEventType.EXECUTION_HASTENED: "let the waiting run start at once",
     TaskEventType.EXECUTION_HELD: _held,
     TaskEventType.EXECUTION_PARKED: _parked,
@@ -351,6 +403,9 @@ _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], 
     TaskEventType.BUDGET_CHANGED: _budget_changed,
     TaskEventType.BUDGET_REACHED: _budget_reached,
     TaskEventType.AUDIT_THINNED: _audit_thinned,
+    TaskEventType.RUNS_OVERLAP: _runs_overlap,
+    TaskEventType.EDITS_DISCARDED: _edits_discarded,
     TaskEventType.MESSAGE_SENT: _message_sent,
+    TaskEventType.MESSAGE_UNHEARD: lambda payload: _with_cause("did not deliver a message", payload),
     TaskEventType.AGENT_COMMANDED: _agent_commanded,
 }

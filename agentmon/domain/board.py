@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.ids import ExecutionId, TaskId
+    from agentmon.domain.overlaps import Overlap
     from agentmon.domain.sightings import Sighting
     from agentmon.domain.task_status import TaskStatus
+    from agentmon.domain.verifications import Verdict
 
 ALL_WORKSPACES: Final = "All workspaces"
 
@@ -100,8 +102,62 @@ class Card(NamedTuple):
     branch: str = ""
     worktree_path: str = ""
     """Of the git worktree in which its newest execution works; empty for the folder itself."""
+    verification: Verdict | None = None
+    """The newest verification of its newest execution."""
+    pull_request: str = ""
+    """Its newest pull request, with checks and review: ``PR 7 · checks passed``; empty for none."""
+    overlaps: tuple[Overlap, ...] = ()
+    """How its run and other live ones get into each other's way."""
+    alternatives: Mapping[int, TaskStatus] = {}
+    """The columns of the other cards that are done for the same, by number; without those that were let go."""
     sighting: Sighting = NO_SIGHTING
     """What is known of the newest execution while no worker is at work."""
+
+    @property
+    def is_on_offer(self) -> bool:
+        """Whether it is open and on the board, so that as an alternative it may be taken or let go."""
+        return self.status.is_open and self.archived_at is None
+
+    @property
+    def taken_number(self) -> int | None:
+        """The alternative that was taken instead of it; None while it may still be taken itself, or was."""
+        if not self.is_on_offer:
+            return None
+        return next((number for number, status in self.alternatives.items() if not status.is_open), None)
+
+    @property
+    def alternatives_text(self) -> str:
+        """Of an open card the others that are done for the same, or which of them was taken; empty without any."""
+        if not self.is_on_offer:
+            return ""
+        taken = self.taken_number
+        if taken is not None:
+            return f"#{taken} was taken instead"
+        return f"or {', '.join(f'#{number}' for number in self.alternatives)}" if self.alternatives else ""
+
+    def figures(self, now: datetime) -> tuple[str, ...]:
+        """Return what tells it from its alternatives: program, state, changes, verification, time and cost.
+
+        What is not known is empty.
+        """
+        label = self.state_label(now)
+        return (
+            self.command_word or self.agent_slug or "",
+            "" if label is None else f"{label[0].glyph} {label[1]}",
+            self.changes_text,
+            "" if self.verification is None else self.verification.text,
+            self.elapsed_text(now),
+            self.spent_text,
+        )
+
+    @property
+    def overlap_line(self) -> str:
+        """The gravest of its overlaps: ``⚠ #14 edits app.py too``; empty without any."""
+        if not self.overlaps:
+            return ""
+        from agentmon.domain.overlaps import overlap_line  # noqa: PLC0415 - most first frames have none
+
+        return overlap_line(self.overlaps)
 
     @property
     def awaited_text(self) -> str:
@@ -190,6 +246,8 @@ class StatusLine(NamedTuple):
     is_paused: bool = False
     """Whether nothing starts until somebody lets the queue go on."""
     needs_you: int = 0
+    overlapping: int = 0
+    """Live runs that get into the way of others."""
     cost_today_nano: int = 0
     """Of the answers with a known price."""
     tokens_today: int = 0
@@ -212,6 +270,8 @@ class BoardPage(NamedTuple):
     """Root paths by the short names on the cards, where the cards of all workspaces are shown together; else empty."""
     columns: Mapping[TaskStatus, ColumnPage] = {}
     sort: BoardSort = BoardSort.ORDER
+    has_review: bool = True
+    """Whether the column Review is in use; one that is not is shown only where it has cards."""
     status_line: StatusLine = StatusLine()
     import_percent: int | None = None
     """How much of the agents' histories an import has read; None while none goes on."""

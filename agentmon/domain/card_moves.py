@@ -11,11 +11,14 @@ def status_at_start(present: TaskStatus) -> TaskStatus:
     return TaskStatus.IN_PROGRESS if present.is_open else present
 
 
-def status_at_end(present: TaskStatus, outcome: ExecutionStatus, *, is_card_cancelled: bool = False) -> TaskStatus:
+def status_at_end(
+    present: TaskStatus, outcome: ExecutionStatus, *, is_card_cancelled: bool = False, is_reviewed: bool = False
+) -> TaskStatus:
     """Return the column of a card whose execution is over; only one that is in progress moves, or was called done.
 
     A failed or timed-out one is blocked, since a person has to decide what to do, whoever called it done before; a
-    cancelled one is to do again, unless the card was cancelled or called done.
+    cancelled one is to do again, unless the card was cancelled or called done. One that succeeded is done, unless a
+    person looks at what it did first, or chooses between it and others (``is_reviewed``).
     """
     if is_card_cancelled and present.is_open:
         return TaskStatus.CANCELLED
@@ -25,7 +28,7 @@ def status_at_end(present: TaskStatus, outcome: ExecutionStatus, *, is_card_canc
         return present
     match outcome:
         case ExecutionStatus.SUCCEEDED:
-            return TaskStatus.DONE
+            return TaskStatus.REVIEW if is_reviewed else TaskStatus.DONE
         case ExecutionStatus.FAILED | ExecutionStatus.TIMED_OUT:
             return TaskStatus.BLOCKED
         case ExecutionStatus.CANCELLED:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from agentmon.domain.amounts import size_text
+from agentmon.domain.operations import ArtifactKind
 from agentmon.domain.plain_text import plain_line
 
 
@@ -18,10 +20,18 @@ class ChangeType(StrEnum):
     RENAME = "rename"
     """It has another path; its content and mode may differ too."""
     MODE = "mode"
-    """Nothing but its mode differs."""
+    """Nothing but its permissions differ."""
 
 
 _LONGEST_PATH: Final = 4_096
+_SUFFIXES: Final = {
+    ArtifactKind.CODE: "c cc cpp cs go h java js jsx kt lua php pl py rb rs sh sql swift ts tsx",
+    ArtifactKind.NOTE: "adoc markdown md org rst txt",
+    ArtifactKind.LOG: "log",
+    ArtifactKind.ATTACHMENT: "gif htm html jpeg jpg pdf png svg webp zip",
+}
+_KINDS: Final = {suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
+MOST_PATHS: Final = 20
 
 
 def stored_path(path: str) -> str:
@@ -34,6 +44,51 @@ def amount_text(files: int, lines_added: int, lines_removed: int) -> str:
     if not files:
         return ""
     return f"+{lines_added} −{lines_removed} · {files} {'file' if files == 1 else 'files'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallChanges:
+    """What one tool call changed, in short."""
+
+    files: int
+    lines_added: int
+    lines_removed: int
+    paths: tuple[str, ...]
+    """As they are stored; at most ``MOST_PATHS``."""
+    note: str = ""
+    """What is not known of it; empty when that is nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A file that a run wrote outside of version control, as it is now."""
+
+    path: str
+    """Absolute, as it is stored."""
+    kind: ArtifactKind
+    size_bytes: int | None
+    """None where the file is gone."""
+
+
+def artifact_text(artifact: Artifact) -> str:
+    """Return a file that a run wrote outside of version control in a few words: ``/tmp/report.md 12 KB``."""
+    size = "gone" if artifact.size_bytes is None else size_text(artifact.size_bytes)
+    return f"{artifact.path} {size}"
+
+
+def artifact_kind(path: str) -> ArtifactKind:
+    """Return what sort of thing a file is, by its name."""
+    _, dot, suffix = path.rpartition("/")[2].rpartition(".")
+    return _KINDS.get(suffix.lower(), ArtifactKind.OTHER) if dot else ArtifactKind.OTHER
+
+
+def call_amount_text(changes: CallChanges | None) -> str:
+    """Return what a tool call changed, in a few words: ``+3 −1 a.py``, ``+3 −1 · 2 files``; nothing for no file."""
+    if changes is None or not changes.files:
+        return ""
+    if changes.files == 1 and changes.paths:
+        return f"+{changes.lines_added} −{changes.lines_removed} {changes.paths[0].rpartition('/')[2]}"
+    return amount_text(changes.files, changes.lines_added, changes.lines_removed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +108,7 @@ class FileChange:
     """The hash of its content as a git blob of its raw bytes; None where it was not there."""
     after_ref: str | None
     before_mode: int | None
-    """As git knows modes: 0o100644, 0o100755, 0o120000 for a link, 0o160000 for content that was not kept."""
+    """Type and permission bits: 0o100644, 0o100600, 0o120000 for a link, 0o160000 for content that was not kept."""
     after_mode: int | None
     lines_added: int
     """0 for binary content."""

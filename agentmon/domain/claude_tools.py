@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import clip, objects_in, one_line, text_in
+from agentmon.domain.json_values import clip, count_in, objects_in, one_line, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,3 +77,17 @@ def result_text(content: object) -> str:
             text = block.get("text")
             parts.append(text if isinstance(text, str) else f"[{one_line(text_in(block, 'type') or 'block', 40)}]")
     return "\n".join(parts)
+
+
+def hunks_text(hunks: list[dict[str, object]]) -> tuple[str, int, int]:
+    """Return the ``structuredPatch`` of an answer as unified hunks, with the numbers of added and removed lines."""
+    lines, added, removed = [], 0, 0
+    for hunk in hunks:
+        old_start, old_lines = count_in(hunk, "oldStart"), count_in(hunk, "oldLines")
+        new_start, new_lines = count_in(hunk, "newStart"), count_in(hunk, "newLines")
+        lines.append(f"@@ -{old_start},{old_lines} +{new_start},{new_lines} @@")
+        for line in texts_in(hunk, "lines"):
+            lines.append(line)
+            added += line.startswith("+")
+            removed += line.startswith("-")
+    return "\n".join(lines) + "\n", added, removed

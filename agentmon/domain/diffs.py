@@ -12,10 +12,10 @@ from codecs import utf_8_decode
 from collections import OrderedDict
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from enum import Enum
+from enum import Enum, StrEnum
 from functools import cached_property
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     """Starts and ends of pieces of a text, counted in characters."""
 
 # A line of content begins with a blank, a sign or a backslash, or is empty: only heads begin with these.
-_HEADS: Final = re.compile(rb"\n(?:diff --(?:git|cc|combined) |@@+ -)")
+_HEADS: Final = re.compile(
+    rb"\n(?:(diff --(?:git|cc|combined) )|@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@|@@+ -)"
+)
+_USUAL_HEAD: Final = re.compile(
+    rb"diff --git a/([^\n\"\t]+) b/\1\nindex [0-9a-f]+\.\.[0-9a-f]+ (\d{6})\n--- a/\1\n\+\+\+ b/\1\n"
+)
+"""Of a file that kept its name and its mode, as most do."""
 _HUNK: Final = re.compile(rb"(@@+) (-\d{1,9}(?:,\d{1,9})? (?:-\d{1,9}(?:,\d{1,9})? )*)\+(\d{1,9})(?:,(\d{1,9}))? @@+ ?")
 _PREFIX: Final = re.compile(rb"[abciow12]/")
 """What git puts before a path, also with ``diff.mnemonicPrefix``."""
@@ -46,6 +52,10 @@ _BLOCK: Final = re.compile(rb"-+\+*|\++")
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 _BYTES_WORD: Final = re.compile(rb"\w+|[^\w\s]")
 _KEPT_HUNKS: Final = 64
+_FIRST_LINES: Final = 1024
+"""As many lines of a whole file are read before somebody goes further down."""
+_COUNTED_TOGETHER: Final = 512
+"""Lines of a hunk of which it is known how many of each sign are above them."""
 _MOST_COMPARED: Final = 900
 """Most comparisons of lines in one block of changes."""
 _MOST_LINES_COMPARED: Final = 400
@@ -69,7 +79,7 @@ class ChangeKind(Enum):
     """It has a conflict: its hunks compare the file with several others, and none can be taken back."""
 
 
-class DiffSide(Enum):
+class DiffSide(StrEnum):
     """Which of the two texts a line number belongs to."""
 
     OLD = "old"
@@ -102,6 +112,12 @@ class Hunk(NamedTuple):
     end: int
     parents: int = 1
     """How many old texts it compares; more than one in a file with a conflict."""
+
+    def has(self, side: DiffSide, first: int, last: int) -> bool:
+        """Return whether any line from the first to the last of one side is among its lines."""
+        is_old = side is DiffSide.OLD
+        start, count = (self.old_start, self.old_count) if is_old else (self.new_start, self.new_count)
+        return first < start + count and start <= last
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,35 +210,54 @@ class HunkLines:
 
     def __init__(self, body: bytes, hunk: Hunk) -> None:
         self._hunk = hunk
-        rows = body.split(b"\n")
-        if not rows[-1]:
-            rows.pop()
+        self._body = body
         self.unended: frozenset[int] = frozenset()
         """Lines without a line feed at the end of their file."""
-        if body.startswith(b"\\") or b"\n\\" in body:
-            kept: list[bytes] = []
-            unended = set()
-            for row in rows:
-                if row.startswith(b"\\"):
-                    unended.add(len(kept) - 1)
-                else:
-                    kept.append(row)
-            rows, self.unended = kept, frozenset(unended)
-        self._rows = rows
-        if hunk.parents == 1:
-            signs = bytes([row[0] if row else _SAME for row in rows])
+        has_note = body.startswith(b"\\") or b"\n\\" in body
+        self._is_one_sided = not has_note and not (hunk.old_count and hunk.new_count)
+        if self._is_one_sided:
+            # A whole file mostly, and a long one at times.
+            count = body.count(b"\n") + (not body.endswith(b"\n"))
+            self.signs = (b"+" if hunk.new_count else b"-") * count
+            """A blank, a plus or a minus for each line."""
         else:
-            signs = b"".join([_combined_sign(row[: hunk.parents]) for row in rows])
-        self.signs = signs.translate(_SIGNS)
-        """A blank, a plus or a minus for each line."""
+            rows = self._rows
+            if has_note:
+                kept: list[bytes] = []
+                unended = set()
+                for row in rows:
+                    if row.startswith(b"\\"):
+                        unended.add(len(kept) - 1)
+                    else:
+                        kept.append(row)
+                rows[:], self.unended = kept, frozenset(unended)
+            if hunk.parents == 1:
+                signs = bytes([row[0] if row else _SAME for row in rows])
+            else:
+                signs = b"".join([_combined_sign(row[: hunk.parents]) for row in rows])
+            self.signs = signs.translate(_SIGNS)
         self._runs_of: dict[int, list[Run]] = {}
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.signs)
+
+    @cached_property
+    def _rows(self) -> list[bytes]:
+        rows = self._body.split(b"\n")
+        if not rows[-1]:
+            rows.pop()
+        return rows
+
+    @cached_property
+    def _first_rows(self) -> list[bytes]:
+        return self._body.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]
+
+    def _row(self, line: int) -> bytes:
+        return (self._first_rows if self._is_one_sided and line < _FIRST_LINES else self._rows)[line]
 
     def content(self, line: int) -> bytes:
         """Return the bytes of a line without its sign and its end."""
-        return self._rows[line][self._hunk.parents :].removesuffix(b"\r")
+        return self._row(line)[self._hunk.parents :].removesuffix(b"\r")
 
     @cached_property
     def has_mixed_ends(self) -> bool:
@@ -231,7 +266,7 @@ class HunkLines:
 
     def has_carriage_return(self, line: int) -> bool:
         """Return whether a line ends with CR LF."""
-        return self._rows[line].endswith(b"\r")
+        return self._row(line).endswith(b"\r")
 
     def text(self, line: int, max_bytes: int | None = None) -> str:
         r"""Return a line, or its beginning; bytes that are no UTF-8 stand as ``\xff``. It may hold control codes."""
@@ -243,8 +278,24 @@ class HunkLines:
 
     def numbers(self, line: int) -> tuple[int, int]:
         """Return the number of a line in the old text and in the new one; of one that a side lacks, the next one's."""
-        added, removed = self.signs.count(b"+", 0, line), self.signs.count(b"-", 0, line)
+        at = line // _COUNTED_TOGETHER
+        start = at * _COUNTED_TOGETHER
+        added = self._added_before[at] + self.signs.count(b"+", start, line)
+        removed = self._removed_before[at] + self.signs.count(b"-", start, line)
         return self._hunk.old_start + line - added, self._hunk.new_start + line - removed
+
+    @cached_property
+    def _added_before(self) -> list[int]:
+        return self._counted_before(b"+")
+
+    @cached_property
+    def _removed_before(self) -> list[int]:
+        return self._counted_before(b"-")
+
+    def _counted_before(self, sign: bytes) -> list[int]:
+        starts = range(0, len(self.signs), _COUNTED_TOGETHER)
+        counts = (self.signs.count(sign, start, start + _COUNTED_TOGETHER) for start in starts)
+        return list(accumulate(counts, initial=0))
 
     @cached_property
     def blocks(self) -> list[tuple[int, int, int]]:
@@ -418,42 +469,49 @@ class Diff:
         """
         if file.kind in {ChangeKind.ADDED, ChangeKind.DELETED}:
             return self.content[file.start : file.hunks[0].start] + self.content[hunk.start : hunk.end]
-        old, new = _quoted(b"a/" + _bytes(file.path)), _quoted(b"b/" + _bytes(file.path))
+        old, new = quoted_path(b"a/" + _bytes(file.path)), quoted_path(b"b/" + _bytes(file.path))
         return b"diff --git %b %b\n--- %b\n+++ %b\n" % (old, new, old, new) + self.content[hunk.start : hunk.end]
 
     def _read(self) -> Iterator[FileDiff]:
         content = self.content
         start = -1
         hunks: list[Hunk] = []
-        heads: list[tuple[int, re.Match[bytes] | None]] = []
-        for mark in _HEADS.finditer(content):
-            at = mark.start() + 1
-            found = _HUNK.match(content, at)
-            if found is not None or content.startswith(b"d", at):
-                heads.append((at, found))
-        for (at, found), (end, _) in pairwise([*heads, (len(content), None)]):
-            if found is None:
+        heads = [
+            (mark.start() + 1, mark)
+            for mark in _HEADS.finditer(content)
+            if mark.lastindex or _HUNK.match(content, mark.start() + 1)
+        ]
+        ends = [*(at for at, _ in heads), len(content)][1:]
+        for (at, mark), end in zip(heads, ends, strict=True):
+            if mark.lastindex == 1:
                 if start >= 0:
                     yield self._file(start, at, hunks)
                 start, hunks = at, []
             elif start >= 0:
-                hunks.append(self._hunk(found, end))
+                hunks.append(self._hunk(mark, at, end) if mark.lastindex else self._combined_hunk(at, end))
         if start >= 0:
             yield self._file(start, len(content), hunks)
 
-    def _hunk(self, found: re.Match[bytes], end: int) -> Hunk:
-        content = self.content
+    def _hunk(self, mark: re.Match[bytes], start: int, end: int) -> Hunk:
+        olds, old, news, new = mark.group(2, 3, 4, 5)
+        old_count, new_count = int(old or 1), int(new or 1)
+        body = (self.content.find(b"\n", mark.end(), end) + 1) or end
+        # The head says the rest, so that most of the text is not read before somebody looks at it.
+        removed = min(old_count, self.content.count(b"\n-", body - 1, end) if old_count and new_count else old_count)
+        added = max(0, removed + new_count - old_count)
+        count = min(old_count + added, end - body + 1)
+        return Hunk(int(olds), old_count, int(news), new_count, added, removed, count, start, body, end)
+
+    def _combined_hunk(self, start: int, end: int) -> Hunk:
+        found = _HUNK.match(self.content, start)
+        assert found is not None
         ats, olds, new_start, new_count = found.groups()
-        line_end = content.find(b"\n", found.end(), end)
-        line_end = line_end if line_end >= 0 else end
         old_start, _, old_count = olds.split(b" ", 1)[0][1:].partition(b",")
         parents = len(ats) - 1
+        body = (self.content.find(b"\n", found.end(), end) + 1) or end
+        signs = [_combined_sign(row[:parents]) for row in self.content[body:end].split(b"\n")]
         counts = int(old_count or 1), int(new_count or 1)
-        if parents == 1:
-            added, removed = content.count(b"\n+", line_end, end), content.count(b"\n-", line_end, end)
-        else:
-            signs = [_combined_sign(row[:parents]) for row in content[line_end + 1 : end].split(b"\n")]
-            added, removed = signs.count(b"+"), signs.count(b"-")
+        added, removed = signs.count(b"+"), signs.count(b"-")
         return Hunk(
             old_start=int(old_start),
             old_count=counts[0],
@@ -461,9 +519,9 @@ class Diff:
             new_count=counts[1],
             added=added,
             removed=removed,
-            line_count=min((sum(counts) + added + removed) // 2, end - line_end),
-            start=found.start(),
-            body=min(line_end + 1, end),
+            line_count=min((sum(counts) + added + removed) // 2, end - body + 1),
+            start=start,
+            body=body,
             end=end,
             parents=parents,
         )
@@ -489,10 +547,14 @@ class _Head:
     """What the lines above the hunks of a file say."""
 
     def __init__(self, content: bytes, start: int, end: int) -> None:
-        first, lines = _first_lines(content, start, end)
         self.kind = ChangeKind.MODIFIED
         self.old_mode = self.new_mode = ""
         self.is_binary = False
+        if usual := _USUAL_HEAD.fullmatch(content, start, end):
+            self.old = self.new = usual[1]
+            self.old_mode = self.new_mode = _text(usual[2])
+            return
+        first, lines = _first_lines(content, start, end)
         if first.startswith(b"diff --git "):
             self.old, self.new = _both_paths(first[11:])
         else:
@@ -632,7 +694,7 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
     return bytes([_ESCAPES[escaped]]) if escaped in _ESCAPES else escaped
 
 
-def _quoted(name: bytes) -> bytes:
+def quoted_path(name: bytes) -> bytes:
     """Return a path as git writes it."""
     escaped = _ODD.sub(lambda found: b"\\%03o" % found[0][0], name)
     return name if escaped == name else b'"%b"' % escaped

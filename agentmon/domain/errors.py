@@ -107,5 +107,9 @@ class SnapshotError(AgentmonError):
     """The state of a folder could not be kept, compared or brought back."""
 
 
+class NoRoomError(SnapshotError):
+    """The disk takes no more; it may go well when somebody has made room."""
+
+
 class GitError(SnapshotError):
     """git is missing, too old, took too long or failed."""

@@ -24,6 +24,7 @@ class ExecutionColumn(StrEnum):
     EXIT = "exit"
     OUTPUT = "output"
     CHANGES = "changes"
+    VERIFICATION = "verification"
     TOKENS = "tokens"
     COST = "cost"
     LAST_LINE = "last-line"

@@ -52,6 +52,8 @@ class EndReason(StrEnum):
     """The vendor refused to serve it, and waiting does not help: a bad login."""
     BUDGET = "budget"
     """A budget was spent, and it could not wait for a person."""
+    UNVERIFIED = "unverified"
+    """Its program succeeded, and what its work is verified with did not pass."""
 
 
 class WaitReason(StrEnum):

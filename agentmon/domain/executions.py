@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.live_state import LiveState, elapsed_seconds, elapsed_text, live_state, seen_state, state_label
 from agentmon.domain.sightings import NO_SIGHTING
+from agentmon.domain.verifications import is_running
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from agentmon.domain.activity import Activity
@@ -30,10 +31,15 @@ if TYPE_CHECKING:
         WorkerId,
         WorktreeId,
     )
+    from agentmon.domain.overlaps import Overlap
     from agentmon.domain.refusals import Refusal
     from agentmon.domain.sightings import Sighting
     from agentmon.domain.tasks import Task
+    from agentmon.domain.verifications import Verdict
     from agentmon.domain.worktrees import Isolation
+
+MOST_RUNS: Final = 100_000
+"""More than any task has."""
 
 
 class CommandCause(StrEnum):
@@ -128,13 +134,56 @@ class ExecutionRequest:
     """The working tree of a repository in which an AI agent would work; None for all else."""
     isolation: Isolation | None = None
     base: str | None = None
-    """Where this run works, and from what its working tree is made; None leaves it to the task."""
+    """Where this run works, and from what its worktree is made; None leaves it to the task."""
     not_before: datetime | None = None
     """It starts at this time at the earliest."""
     may_wait: bool = False
     """Whether it may be queued while its task waits for others: it starts by itself when the last one is done."""
     drops_dependencies: bool = False
     """Whether its task no longer waits for those that keep it from starting."""
+    comment_ids: tuple[str, ...] = ()
+    """The comments on changes that its message consists of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowUp:
+    """A run that goes on with the conversation of another, which did not pass or was spoken to too late.
+
+    Its folder is made.
+    """
+
+    id: ExecutionId
+    request: ExecutionRequest
+    log_file_path: str
+    verify_retry: int
+    """How often in a row the agent was sent back, with this one."""
+    verify_retries: int
+    """How often it is at most."""
+    message_ids: frozenset[CommandId] = frozenset()
+    """The messages that came too late, and that it begins with."""
+
+
+def run_to_review(runs: Sequence[Execution]) -> Execution | None:
+    """Return whose changes are shown unless a run is chosen: the newest of a task that works or changed something.
+
+    One that only answered, or that waits in the queue, would hide what there is to review; one of which it is not known
+    what it changed does not: that is to be seen.
+
+    Args:
+        runs: The newest first.
+    """
+    return next((one for one in runs if _is_to_review(one)), next(iter(runs), None))
+
+
+def _is_to_review(run: Execution) -> bool:
+    is_looked_at = run.status is not ExecutionStatus.QUEUED and bool(run.before_snapshot or run.snapshot_note)
+    return bool(run.changed_files) or run.status.is_live or (is_looked_at and run.changed_files is None)
+
+
+def hears_late(status: ExecutionStatus, mode: ExecutionMode, ending: ExecutionEnding | None) -> bool:
+    """Return whether a message starts the next run: the agent has ended well, and what belongs to the end goes on."""
+    has_ended_well = ending is not None and ending.status is ExecutionStatus.SUCCEEDED
+    return status is ExecutionStatus.FINALIZING and mode.is_protocol and has_ended_well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,13 +254,19 @@ class Execution:
     lines_removed: int | None = None
     """What it changed; None where that is not known."""
     worktree_id: WorktreeId | None = None
-    """The working tree of its own; None in the folder itself."""
+    """The worktree of its own; None in the folder itself."""
+    verify_retry: int = 0
+    """How often in a row its agent was sent back before it, since a verification had failed."""
+    verification: Verdict | None = None
+    """Its newest verification."""
     ending: ExecutionEnding | None = None
     """How its processes ended, while it is finalizing."""
     journal_problem: str | None = None
     """Why its journal, or some of it, is not in the database."""
     tokens_used: int = 0
     cost_nano: int | None = None
+    overlaps: tuple[Overlap, ...] = ()
+    """How it and other live runs get into each other's way."""
     sighting: Sighting = NO_SIGHTING
     """What is known of it while no worker is at work."""
 
@@ -225,6 +280,7 @@ class Execution:
             is_paused=self.paused_at is not None,
             is_stuck=self.status.is_live and self.error is not None,
             is_held=self.is_held,
+            is_verifying=is_running(self.verification),
             activity=self.activity,
         )
         return seen_state(state, self.sighting.last_seen_at)

@@ -60,6 +60,8 @@ class HistoryOperation:
     parent_ref: str | None = None
     answer_key: str | None = None
     place: int = 0
+    differences: tuple[tuple[str, str], ...] = ()
+    """Paths that it changed, each with unified hunks of line numbers, as far as the record shows them; not kept."""
 
     @property
     def begin_ms(self) -> int:

@@ -22,6 +22,7 @@ ApprovalId = NewType("ApprovalId", str)
 ApprovalRuleId = NewType("ApprovalRuleId", str)
 BudgetId = NewType("BudgetId", str)
 WorktreeId = NewType("WorktreeId", str)
+PullRequestId = NewType("PullRequestId", str)
 
 LOCAL_USER_ID: Final = UserId("00000000-0000-0000-0000-000000000001")
 """The one user of a local database."""

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 _State = TypeVar("_State", bound=StrEnum)
 
 TASK_MOVES: Final[Mapping[Task, frozenset[Task]]] = {
-    Task.TODO: frozenset({Task.IN_PROGRESS, Task.BLOCKED, Task.DONE, Task.CANCELLED}),
-    Task.IN_PROGRESS: frozenset({Task.TODO, Task.BLOCKED, Task.DONE, Task.CANCELLED}),
-    Task.BLOCKED: frozenset({Task.TODO, Task.IN_PROGRESS, Task.DONE, Task.CANCELLED}),
-    Task.DONE: frozenset({Task.TODO, Task.IN_PROGRESS, Task.BLOCKED}),
-    Task.CANCELLED: frozenset({Task.TODO, Task.IN_PROGRESS, Task.BLOCKED}),
+    Task.TODO: frozenset({Task.IN_PROGRESS, Task.BLOCKED, Task.REVIEW, Task.DONE, Task.CANCELLED}),
+    Task.IN_PROGRESS: frozenset({Task.TODO, Task.BLOCKED, Task.REVIEW, Task.DONE, Task.CANCELLED}),
+    Task.BLOCKED: frozenset({Task.TODO, Task.IN_PROGRESS, Task.REVIEW, Task.DONE, Task.CANCELLED}),
+    Task.REVIEW: frozenset({Task.TODO, Task.IN_PROGRESS, Task.BLOCKED, Task.DONE, Task.CANCELLED}),
+    Task.DONE: frozenset({Task.TODO, Task.IN_PROGRESS, Task.BLOCKED, Task.REVIEW}),
+    Task.CANCELLED: frozenset({Task.TODO, Task.IN_PROGRESS, Task.BLOCKED, Task.REVIEW}),
 }
 """A person may reopen what is closed; done and cancelled do not turn into each other."""
 

@@ -29,6 +29,7 @@ class LiveState(StrEnum):
     PAUSED = "paused"
     STOPPING = "stopping"
     FINALIZING = "finalizing"
+    VERIFYING = "verifying"
     STUCK = "could not stop"
     DONE = "done"
     FAILED = "failed"
@@ -58,6 +59,7 @@ _GLYPHS: Final = {
     LiveState.PAUSED: "‖",
     LiveState.STOPPING: "◍",
     LiveState.FINALIZING: "◍",
+    LiveState.VERIFYING: "◍",
     LiveState.STUCK: "◍",
     LiveState.DONE: "✓",
     LiveState.FAILED: "✗",
@@ -90,6 +92,7 @@ def live_state(
     is_paused: bool = False,
     is_stuck: bool = False,
     is_held: bool = False,
+    is_verifying: bool = False,
     activity: Activity | None = None,
 ) -> LiveState:
     """Return the state that a person sees.
@@ -101,6 +104,7 @@ def live_state(
         is_paused: Whether its processes are halted.
         is_stuck: Whether some of its processes could not be stopped.
         is_held: Whether it waits in the queue for a person's leave to start.
+        is_verifying: Whether the command that its work has to pass runs.
         activity: What its agent is doing; of one in the queue, whether it waits for what will not be done by itself.
     """
     if status is ExecutionStatus.QUEUED and (is_held or activity is Activity.WAITING):
@@ -109,6 +113,8 @@ def live_state(
         return LiveState.PARKED
     if status.is_live and is_stuck:
         return LiveState.STUCK
+    if status is ExecutionStatus.FINALIZING and is_verifying:
+        return LiveState.VERIFYING
     if status is ExecutionStatus.RUNNING and is_paused:
         return LiveState.PAUSED
     if status is ExecutionStatus.RUNNING and activity in _BY_ACTIVITY:

@@ -43,6 +43,8 @@ class NotificationKind(StrEnum):
     """A run or an agent waits until its vendor serves it again."""
     BUDGET = "budget"
     """A share of a budget is used that is told of, or all of it."""
+    OVERLAP = "overlap"
+    """Two live runs get into each other's way."""
 
 
 class Channel(StrEnum):
@@ -220,6 +222,7 @@ _MANY: Final = {
     NotificationKind.FAILED: "runs failed",
     NotificationKind.PARKED: "runs are parked",
     NotificationKind.BUDGET: "budgets are told of",
+    NotificationKind.OVERLAP: "runs overlap with others",
 }
 
 
@@ -236,6 +239,8 @@ def _kind_of(event_type: TaskEventType, payload: Mapping[str, object]) -> Notifi
         TaskEventType.EXECUTION_PARKED: NotificationKind.PARKED,
         TaskEventType.AGENT_PARKED: NotificationKind.PARKED,
         TaskEventType.BUDGET_REACHED: NotificationKind.BUDGET,
+        TaskEventType.RUNS_OVERLAP: NotificationKind.OVERLAP,
+        TaskEventType.EDITS_DISCARDED: NotificationKind.OVERLAP,
     }.get(event_type)
 
 
@@ -245,6 +250,8 @@ def _words(kind: NotificationKind, event: TaskEvent) -> tuple[str, str]:
         return "needs you", str(payload.get("title") or "")
     if event.event_type is TaskEventType.EXECUTION_ENDED:
         return end_label(payload), str(payload.get("error") or "")
+    if kind is NotificationKind.OVERLAP:
+        return "overlap", str(payload.get("text") or "")
     sentence = event_sentence(event)
     if kind is NotificationKind.BUDGET:
         return "budget", sentence.removeprefix("noted that ")

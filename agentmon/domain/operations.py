@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from agentmon.domain.changes import CallChanges
     from agentmon.domain.ids import ExecutionId, OperationId, SessionId
 
 
@@ -75,3 +76,7 @@ class Operation:
     started_at: datetime
     finished_at: datetime | None = None
     duration_ms: int | None = None
+    number: int | None = None
+    """Its place among the calls of its run, from 1; None without a run, and for one that was just written."""
+    changes: CallChanges | None = None
+    """What it changed in the folder of its run; None where that is not known."""

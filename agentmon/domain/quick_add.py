@@ -1,4 +1,4 @@
-"""A task on one line: ``fix login !1 @claude #auth after:38 due:fri parent:12 in:~/x retry:2``.
+"""A task on one line: ``fix login !1 @claude #auth after:38 due:fri parent:12 in:~/x retry:2 verify:'make test'``.
 
 What is no sign of something else is the title. A word that has the form of a sign and makes no sense is told, never
 dropped or taken for text; quotes around a word or a backslash before it make it text.
@@ -17,15 +17,16 @@ from agentmon.domain.labels import LABELS_MAX, parse_label
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS
+from agentmon.domain.verifications import read_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime, tzinfo
 
 RETRIES_MAX: Final = 99
-SIGNS: Final = "!1 @agent #label after:38 due:fri parent:12 in:~/folder retry:2"
+SIGNS: Final = "!1 @agent #label after:38 due:fri parent:12 in:~/folder retry:2 verify:make"
 """All signs, for people."""
-_KEYS: Final = ("after", "due", "parent", "in", "retry")
+_KEYS: Final = ("after", "due", "parent", "in", "retry", "verify")
 _KEYED: Final = re.compile(rf"(?P<key>{'|'.join(_KEYS)}):", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"#?(?P<number>[0-9]{1,17})", re.ASCII)
 _QUOTES: Final = "\"'"
@@ -58,6 +59,8 @@ class QuickLine:
     folder: str | None = None
     """As it was typed."""
     retries: int | None = None
+    verify: str | None = None
+    """As ``InputContext`` has it."""
     problems: tuple[QuickProblem, ...] = ()
 
 
@@ -138,6 +141,7 @@ class _Reading:
     _parent: int | None = None
     _folder: str | None = None
     _retries: int | None = None
+    _verify: str | None = None
     _problems: list[QuickProblem] = field(default_factory=list)
     _taken: set[str] = field(default_factory=set)
 
@@ -164,6 +168,7 @@ class _Reading:
                 "parent": self._read_parent,
                 "in": self._read_folder,
                 "retry": self._read_retries,
+                "verify": self._read_verify,
             }
             reader = readers[kind]
         if reader is None:
@@ -200,6 +205,7 @@ class _Reading:
             parent=self._parent,
             folder=self._folder,
             retries=self._retries,
+            verify=self._verify,
             problems=tuple(problems),
         )
 
@@ -244,6 +250,11 @@ class _Reading:
         if not _RETRIES.fullmatch(content):
             raise UsageError(f"retries are 0 to {RETRIES_MAX}", hint="retry:2")
         self._retries = int(content)
+
+    def _read_verify(self, content: str) -> None:
+        if not content:
+            raise UsageError("a command belongs behind it", hint="verify:'make test', or verify:none")
+        self._verify = read_command(content)
 
 
 def _number(text: str) -> int:

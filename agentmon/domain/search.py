@@ -41,6 +41,7 @@ class SearchKind(StrEnum):
     SESSIONS = "sessions"
     MESSAGES = "messages"
     OPERATIONS = "operations"
+    CHANGES = "changes"
     LOGS = "logs"
     DOCUMENTS = "documents"
 

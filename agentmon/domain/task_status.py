@@ -12,6 +12,8 @@ class TaskStatus(StrEnum):
     TODO = "todo"
     IN_PROGRESS = "in_progress"
     BLOCKED = "blocked"
+    REVIEW = "review"
+    """An agent has done its part, and a person has not looked at it yet."""
     DONE = "done"
     CANCELLED = "cancelled"
 
@@ -30,6 +32,7 @@ _LABELS: Final = {
     TaskStatus.TODO: "Todo",
     TaskStatus.IN_PROGRESS: "In progress",
     TaskStatus.BLOCKED: "Blocked",
+    TaskStatus.REVIEW: "Review",
     TaskStatus.DONE: "Done",
     TaskStatus.CANCELLED: "Cancelled",
 }
@@ -44,6 +47,8 @@ class AwaitedState(StrEnum):
     """It may still be done, but its program runs only when somebody queues it."""
     RUNNING = "still running"
     """Somebody said that it is done while it runs; how the run ends decides."""
+    IN_REVIEW = "in review"
+    """A person has to look at what was done before it is done."""
     CANCELLED = "cancelled"
     DELETED = "deleted"
     ARCHIVED = "archived"
@@ -59,7 +64,8 @@ class AwaitedState(StrEnum):
     def is_given_up(self) -> bool:
         """Whether it will not be done as things stand: a person has to decide what becomes of what waits."""
         return self not in {
-            *(AwaitedState.OPEN, AwaitedState.NOT_QUEUED, AwaitedState.RUNNING, AwaitedState.SAME_FOLDER)
+            *(AwaitedState.OPEN, AwaitedState.NOT_QUEUED, AwaitedState.RUNNING, AwaitedState.IN_REVIEW),
+            AwaitedState.SAME_FOLDER,
         }
 
     def named(self, number: int) -> str:

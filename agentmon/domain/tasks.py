@@ -30,14 +30,18 @@ class InputContext:
     working_dir: str | None = None
     """Absolute path; None means the root of the workspace."""
     isolation: Isolation | None = None
-    """Whether its runs get a working tree of their own; None leaves it to the agent and the workspace."""
+    """Whether its runs get a worktree of their own; None leaves it to the agent and the workspace."""
     base: str | None = None
-    """What a working tree is made from: a branch, tag or commit; None means the present commit of the folder."""
+    """What a worktree is made from: a branch, tag or commit; None means the present commit of the folder."""
     env_overrides: Mapping[str, str] = field(default_factory=dict)
     env_passed: tuple[str, ...] = ()
     """Names of variables whose values are taken from the environment of whoever starts the run, and never stored."""
     prompt_additions: str = ""
     max_retries: int = 0
+    verify: str | None = None
+    """The command that has to pass before its work counts as done; empty for none, None leaves it to the others."""
+    verify_retries: int | None = None
+    """How often its agent is sent back when that fails; None leaves it to the settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,8 @@ class Task:
     archived_at: datetime | None = None
     """Off the board since then, with everything kept; None while it is on the board."""
     deleted_at: datetime | None = None
+    alternatives_id: TaskId | None = None
+    """The first of the tasks that are alternatives of each other, itself included; None without any."""
     created_at: datetime
     updated_at: datetime
 

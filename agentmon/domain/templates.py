@@ -1,7 +1,7 @@
 """Templates of tasks: what a form is filled with at first, read from a file that a person may edit.
 
-One that lies in a project comes from whoever wrote there. It never brings an environment, a schedule, or what a
-program is given: it fills in words for a person to read, and at most names a program.
+One that lies in a project comes from whoever wrote there. It never brings an environment, a schedule, a command to
+verify with, or what a program is given: it fills in words for a person to read, and at most names a program.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from agentmon.domain.errors import UsageError
 from agentmon.domain.labels import parse_labels
 from agentmon.domain.task_status import Priority
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS
+from agentmon.domain.verifications import command_text, read_optional_command
+from agentmon.domain.worktrees import Isolation, is_readable_base
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,11 +27,24 @@ TITLE_PLACEHOLDER: Final = "{{title}}"
 """Where the title of the task goes, in any text of a template."""
 _NAME: Final = re.compile(r"[^\W_][\w .-]{0,59}")
 _RETRIES_MAX: Final = 99
-_TEXTS: Final = ("title", "description", "program", "capability", "due", "folder", "schedule", "zone", "prompt")
+_VERIFY_RETRIES_MAX: Final = 20
+_TEXTS: Final = (
+    "title",
+    "description",
+    "program",
+    "capability",
+    "due",
+    "folder",
+    "schedule",
+    "zone",
+    "prompt",
+    "verify",
+)
+_PLACE: Final = ("isolation", "base")
 _LISTS: Final = ("command", "labels", "environment")
-_NUMBERS: Final = ("priority", "retries")
-_KEYS: Final = (*_TEXTS, *_LISTS, *_NUMBERS, "args")
-_OWN_ONLY: Final = ("environment", "schedule", "zone", "command", "capability", "args", "folder")
+_NUMBERS: Final = ("priority", "retries", "verify_retries")
+_KEYS: Final = (*_TEXTS, *_PLACE, *_LISTS, *_NUMBERS, "args")
+_OWN_ONLY: Final = ("environment", "schedule", "zone", "command", "capability", "args", "folder", "verify")
 """What a template of a project cannot say."""
 
 
@@ -62,11 +77,17 @@ class TaskTemplate:
     """As a person types it: ``in 2 days``."""
     retries: int = 0
     folder: str | None = None
+    isolation: Isolation | None = None
+    base: str | None = None
+    """What its worktree is made from."""
     schedule: str = ""
     zone: str = ""
     environment: tuple[str, ...] = ()
     """``NAME`` or ``NAME=value``."""
     prompt: str = ""
+    verify: str | None = None
+    verify_retries: int | None = None
+    """As ``InputContext`` has them; in the file ``none`` is no command."""
     left_out: tuple[str, ...] = ()
     """Keys that the file has and a template of a project cannot say."""
 
@@ -97,7 +118,9 @@ def template_of(name: str, written: Mapping[str, object], *, is_shared: bool) ->
     left_out = tuple(key for key in _OWN_ONLY if key in written) if is_shared else ()
     told = {key: value for key, value in written.items() if key not in left_out}
     for keys, fits, what in (
-        (_TEXTS, _is_text, "a text"),
+        ((*_TEXTS, "base"), _is_text, "a text"),
+        (("isolation",), _is_isolation, f"one of {', '.join(Isolation)}"),
+        (("base",), _is_base, "a branch, tag or commit"),
         (_LISTS, _is_list, "a list of texts"),
         (_NUMBERS, _is_number, "a number"),
         (("args",), _is_table, "a table"),
@@ -130,10 +153,16 @@ def template_of(name: str, written: Mapping[str, object], *, is_shared: bool) ->
         due=texts["due"],
         retries=_bounded(told, "retries", 0, 0, _RETRIES_MAX),
         folder=texts["folder"] or None,
+        isolation=Isolation(str(told["isolation"])) if told.get("isolation") else None,
+        base=str(told.get("base", "")) or None,
         schedule=texts["schedule"],
         zone=texts["zone"],
         environment=lists["environment"],
         prompt=texts["prompt"],
+        verify=read_optional_command(texts["verify"]),
+        verify_retries=None
+        if "verify_retries" not in told
+        else _bounded(told, "verify_retries", 0, 0, _VERIFY_RETRIES_MAX),
         left_out=left_out,
     )
 
@@ -143,21 +172,25 @@ def written_form(template: TaskTemplate) -> dict[str, object]:
     form: dict[str, object] = {
         "title": template.title,
         "description": template.description,
-        "priority": 0 if template.priority is Priority.NORMAL else template.priority.value,
+        "priority": None if template.priority is Priority.NORMAL else template.priority.value,
         "program": template.program,
         "capability": template.capability,
         "command": list(template.command),
         "labels": list(template.labels),
         "due": template.due,
-        "retries": template.retries,
+        "retries": template.retries or None,
         "folder": template.folder,
+        "isolation": None if template.isolation is None else template.isolation.value,
+        "base": template.base,
         "schedule": template.schedule,
         "zone": template.zone,
         "environment": list(template.environment),
         "prompt": template.prompt,
+        "verify": command_text(template.verify),
+        "verify_retries": template.verify_retries,
         "args": {key: value for key, value in template.args.items() if value is not None},
     }
-    return {key: value for key, value in form.items() if value}
+    return {key: value for key, value in form.items() if value or value == 0}
 
 
 def with_title(draft: TaskDraft, title: str) -> TaskDraft:
@@ -202,6 +235,14 @@ def _words(value: object) -> tuple[str, ...]:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _is_isolation(value: object) -> bool:
+    return value in {"", *Isolation}
+
+
+def _is_base(value: object) -> bool:
+    return not value or is_readable_base(str(value))
 
 
 def _is_list(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Working trees of a repository that agentmon makes for its runs."""
+"""Worktrees of a repository that agentmon makes for its runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from agentmon.domain.ids import TaskId, WorkspaceId, WorktreeId
+    from agentmon.domain.merges import Merged
 
 BRANCH_TEMPLATE: Final = "agentmon/{number}-{title}"
 _TITLE_MAX_CHARACTERS: Final = 40
@@ -28,18 +30,25 @@ FOLDER_HINT: Final = "`agentmon settings workspace.max_per_folder 0` lets any nu
 """How a run that waits for another one of its folder need not."""
 
 
+def shared_folder_note(numbers: Sequence[int]) -> str:
+    """Return the warning that is due before one more run starts in a folder in which others work."""
+    who = ", ".join(f"#{number}" for number in numbers)
+    works = "works" if len(numbers) == 1 else "work"
+    return f"{who} {works} there too: a stash, reset or branch switch hits all; a worktree keeps them apart"
+
+
 class Isolation(StrEnum):
     """Where a run works."""
 
     AUTO = "auto"
-    """The folder, but for an AI agent while another one works there: that gets a working tree of its own."""
+    """The folder, but for an AI agent while another one works there: that gets a worktree of its own."""
     FOLDER = "folder"
     WORKTREE = "worktree"
-    """Always in a working tree of its own; never in the folder, also when none can be made."""
+    """Always in a worktree of its own; never in the folder, also when none can be made."""
 
 
 class WorktreeStatus(StrEnum):
-    """How far a working tree has come."""
+    """How far a worktree has come."""
 
     MAKING = "making"
     """Its folder may be there in part; what a kill cut off is finished or taken back at the next start."""
@@ -51,7 +60,7 @@ class WorktreeStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worktree:
-    """A working tree that agentmon made; only what has a row is ever removed."""
+    """A worktree that agentmon made; only what has a row is ever removed."""
 
     id: WorktreeId
     workspace_id: WorkspaceId
@@ -72,26 +81,44 @@ class Worktree:
     """None while nothing of it is on the disk."""
     status: WorktreeStatus = WorktreeStatus.MAKING
     error: str | None = None
+    merged: Merged | None = None
+    """How its branch was merged last."""
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What a run would find in its folder: AI agents at work there, and what follows from that."""
+
+    numbers: tuple[int, ...]
+    """Of their tasks."""
+    isolation: Isolation
+    """What holds for the run."""
+    max_per_folder: int
+    """How many of them may work in one folder; 0 is any number."""
+    is_chosen: bool
+    """Whether anybody chose what holds: for the run, its task, its agent or its workspace."""
+    can_isolate: bool
+    """Whether it can have a worktree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorktreePlaces:
-    """Where working trees are made, and what their branches are called."""
+    """Where worktrees are made, and what their branches are called."""
 
     folder: str
     """Absolute path; everything in it is agentmon's own."""
     branch_template: str = BRANCH_TEMPLATE
 
     def path_of(self, source: str, *, number: int, title: str) -> str:
-        """Return the path of a task's working tree, without a suffix: of one that is made from ``source``."""
+        """Return the path of a task's worktree, without a suffix: of one that is made from ``source``."""
         digest = hashlib.sha256(source.encode("utf-8", "surrogateescape")).hexdigest()[:8]
         name = short_title(posixpath.basename(source.rstrip("/")) or "root")
         return f"{self.folder}/{name}-{digest}/{number}-{short_title(title)}"
 
 
 class LossKind(StrEnum):
-    """What would be lost with a working tree."""
+    """What would be lost with a worktree."""
 
     UNCOMMITTED = "uncommitted"
     UNTRACKED = "untracked"
@@ -109,7 +136,7 @@ class LossKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """Something that would be lost with a working tree."""
+    """Something that would be lost with a worktree."""
 
     kind: LossKind
     count: int
@@ -138,7 +165,7 @@ def short_title(title: str) -> str:
 
 
 def branch_name(template: str, *, number: int, title: str) -> str:
-    """Return the branch of a task's working tree, without a suffix.
+    """Return the branch of a task's worktree, without a suffix.
 
     Raises:
         UsageError: The template names something else than ``{number}`` and ``{title}``, not its number, or makes no

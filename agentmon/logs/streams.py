@@ -22,10 +22,20 @@ class LogStream(Enum):
     """What an agent of a conversation wrote to its error output."""
     PROTOCOL = "protocol"
     """What was said to such an agent and by it, as it was sent."""
+    VERIFICATION = "verification"
+    """What the newest verification of the run said."""
 
     def path(self, output_log: Path) -> Path:
         """Return the file of the stream beside a run's output log; it need not exist."""
+        if self is LogStream.VERIFICATION:
+            first = output_log.with_name("verification-1.log")
+            return max(output_log.parent.glob("verification-*.log"), key=_attempt, default=first)
         return output_log.with_name(_NAMES.get(self, output_log.name))
+
+
+def _attempt(verification_log: Path) -> int:
+    digits = verification_log.stem.rpartition("-")[2]
+    return int(digits) if digits.isdecimal() else 0
 
 
 _NAMES = {LogStream.ERRORS: "errors.log", LogStream.PROTOCOL: "protocol.jsonl"}
@@ -91,5 +101,5 @@ def repaints(output_log: Path) -> bool:
 def streams_of(output_log: Path) -> tuple[LogStream, ...]:
     """Return the streams that a run has by now, the one to be shown first; the output always."""
     screen = (LogStream.SCREEN,) if repaints(output_log) else ()
-    files = (stream for stream in _NAMES if stream.path(output_log).exists())
+    files = (stream for stream in (*_NAMES, LogStream.VERIFICATION) if stream.path(output_log).exists())
     return (*screen, LogStream.OUTPUT, *files)

@@ -100,6 +100,11 @@ class ExecutionFolder:
         return self.path / "wake"
 
     @property
+    def verification_lock(self) -> Path:
+        """Locked for as long as somebody verifies the run."""
+        return self.path / "verification.lock"
+
+    @property
     def host_lock(self) -> Path:
         """Locked for as long as the host lives."""
         return self.path / "host.lock"
@@ -108,6 +113,10 @@ class ExecutionFolder:
     def was_stopped(self) -> bool:
         """Whether its host was told to stop the run and had no space left to journal the end."""
         return (self.path / _STOPPED).exists()
+
+    def verification_log(self, attempt: int) -> str:
+        """Return where the output of a verification of the run goes; they are counted from 1."""
+        return str(self.path / f"verification-{attempt}.log")
 
     def make(self) -> None:
         """Make the folder, for nobody but its owner; one that is there is fine."""
@@ -128,6 +137,8 @@ class ExecutionFolder:
             # One that was being cut when its host was killed has a copy behind it.
             for log in (self.path / name, self.path / f"{name}.new", *self.path.glob(f"try-*/{name}")):
                 log.unlink(missing_ok=True)
+        for log in self.path.glob("verification-*.log"):
+            log.unlink(missing_ok=True)
 
     def is_of_try(self, attempt: int) -> bool:
         """Return whether what stands in the folder itself is of this try: all before it were set aside.

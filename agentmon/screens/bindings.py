@@ -144,7 +144,14 @@ BOARD: Final = [
         "d", "show_changes", "Changes", show=False, id="board.changes", tooltip="Show what the newest run changed."
     ),
     Binding("x", "stop", "Stop", id="board.stop", tooltip="Ask the program to end."),
-    Binding("enter", "open_task", "Open", key_display="enter", id="board.open", tooltip="Show all about the task."),
+    Binding(
+        "enter",
+        "open_task",
+        "Open",
+        key_display="enter",
+        id="board.open",
+        tooltip="Open the task; in Review, its changes.",
+    ),
     Binding(
         "H,shift+left",
         "move_card(-1)",
@@ -210,6 +217,14 @@ BOARD: Final = [
         show=False,
         id="board.preview",
         tooltip="Show or hide the log of the selected card.",
+    ),
+    Binding(
+        "T",
+        "show_worktrees",
+        "Worktrees",
+        show=False,
+        id="board.worktrees",
+        tooltip="Show the git worktrees, to open, restore or remove them.",
     ),
     Binding("X", "kill", "Kill", show=False, id="board.kill", tooltip="End the program by force; asks first."),
     Binding(
@@ -331,6 +346,22 @@ TASK_PAGE: Final = [
         "M", "change_agent", "Model", show=False, id="task.model", tooltip="Change the model or the permission mode."
     ),
     Binding("d", "show_changes", "Changes", id="task.changes", tooltip="Show what the run changed, line by line."),
+    Binding(
+        "T",
+        "show_worktrees",
+        "Worktrees",
+        show=False,
+        id="task.worktrees",
+        tooltip="Show the git worktrees, to open, restore or remove them.",
+    ),
+    Binding(
+        "u",
+        "undo_call",
+        "Undo call",
+        id="task.undo-call",
+        tooltip="Undo what the selected tool call changed, or redo it; shows first what that does.",
+    ),
+    Binding("V", "verify", "Verify", show=False, id="task.verify", tooltip="Run the verification command again."),
     Binding("x", "stop", "Stop", id="task.stop", tooltip="Ask the program to end."),
     Binding("X", "kill", "Kill", show=False, id="task.kill", tooltip="End the program by force; asks first."),
     Binding(
@@ -375,6 +406,14 @@ TASK_PAGE: Final = [
         show=False,
         id="task.operations",
         tooltip="Show the tool calls as a table.",
+    ),
+    Binding(
+        "F",
+        "show_tab('changes')",
+        "Changed files",
+        show=False,
+        id="task.changed-files",
+        tooltip="Show the files that the run changed, with their lines.",
     ),
     Binding("A", "show_tab('audit')", "Audit", show=False, id="task.audit", tooltip="Show who changed what, and when."),
     Binding(
@@ -471,11 +510,33 @@ CHANGES: Final = [
         tooltip="Send all comments to the agent as one message.",
     ),
     Binding(
+        "M",
+        "merge",
+        "Merge",
+        id="changes.merge",
+        tooltip="Merge the task's branch into its base.",
+    ),
+    Binding(
         "u",
         "view('take_back')",
-        "Take back",
+        "Undo",
         id="changes.take-back",
-        tooltip="Take these lines back in the file; asks first.",
+        tooltip="Undo these lines, or the file on whose head the cursor is; asks first.",
+    ),
+    Binding(
+        "U",
+        "undo_run",
+        "Undo run",
+        id="changes.undo-run",
+        tooltip="Undo the run or all runs of the task, or redo; shows first what that does.",
+    ),
+    Binding(
+        "equals_sign",
+        "compare",
+        "Compare",
+        key_display="=",
+        id="changes.compare",
+        tooltip="Compare with another run or alternative; again ends that.",
     ),
     Binding(
         "e",
@@ -530,6 +591,14 @@ CHANGES: Final = [
         show=False,
         id="changes.previous-hunk",
         tooltip="Go to the changed lines above.",
+    ),
+    Binding(
+        "o",
+        "view('go_note')",
+        "Next comment",
+        show=False,
+        id="changes.next-comment",
+        tooltip="Go to the next lines with a comment, or changed or undone since.",
     ),
     Binding(
         "tab",
@@ -645,6 +714,26 @@ CHANGES: Final = [
         id="changes.page-up",
         tooltip="Go up half a page.",
     ),
+]
+
+UNDO_DIALOG: Final = [
+    # Priority: the table would take the key to open a row.
+    Binding("enter", "confirm", "Do it", key_display="enter", priority=True, id="undo.confirm", tooltip="Do it."),
+    Binding(
+        "space",
+        "choose_side",
+        "Choose side",
+        key_display="space",
+        id="undo.choose-side",
+        tooltip="Choose a side of the conflict: as before, as now, or left alone.",
+    ),
+    Binding("escape,q", "cancel", "Cancel", key_display="esc", id="undo.cancel", tooltip="Cancel; nothing changes."),
+    Binding("j,down", "go_row(1)", "Next", show=False, id="undo.next", tooltip="Go to the next file."),
+    Binding("k,up", "go_row(-1)", "Above", show=False, id="undo.previous", tooltip="Go to the file above."),
+    Binding(
+        "ctrl+d,pagedown", "scroll(1)", "Scroll", show=False, id="undo.page-down", tooltip="Scroll down in the lines."
+    ),
+    Binding("ctrl+u,pageup", "scroll(-1)", "Scroll up", show=False, id="undo.page-up", tooltip="Scroll up in them."),
 ]
 
 EXECUTIONS: Final = [
@@ -1375,6 +1464,13 @@ CONVERSATION: Final = [
         id="conversation.unfold-all",
         tooltip="Unfold all that was said, or fold it.",
     ),
+    Binding(
+        "u",
+        "undo_call",
+        "Undo call",
+        id="conversation.undo-call",
+        tooltip="Undo what the selected tool call changed, or redo it; shows first what that does.",
+    ),
     Binding("F", "fork", "Fork", id="conversation.fork", tooltip="Go on with a copy of it."),
     Binding("o", "open_task", "Task", id="conversation.task", tooltip="Show the task of the conversation."),
     Binding("a", "attach", "Attach", id="conversation.attach", tooltip="Enter its terminal; ctrl+q comes back."),
@@ -1422,12 +1518,48 @@ COLUMNS_DIALOG: Final = [
     Binding("k", "go_row(-1)", "Above", show=False, id="columns.previous", tooltip="Go to the one above."),
 ]
 
+WORKTREES: Final = [
+    # Priority: the list would take the key to choose a row, and the footer would not say so.
+    Binding(
+        "enter",
+        "open_shell",
+        "Shell",
+        key_display="enter",
+        priority=True,
+        id="worktrees.shell",
+        tooltip="Start your shell in it; its end comes back.",
+    ),
+    Binding("e", "open_editor", "Editor", id="worktrees.editor", tooltip="Open it in your editor."),
+    Binding(
+        "u", "restore", "Restore", id="worktrees.restore", tooltip="Restore it from its branch and what was last seen."
+    ),
+    Binding("x", "remove", "Remove", id="worktrees.remove", tooltip="Remove it; asks first, names what would be lost."),
+    Binding("p", "prune", "Prune", id="worktrees.prune", tooltip="Remove those of closed tasks that lose nothing."),
+    Binding("escape,q", "close", "Close", key_display="esc", id="worktrees.close", tooltip="Go back."),
+    Binding("j", "go_row(1)", "Next", show=False, id="worktrees.next", tooltip="Select the next row."),
+    Binding("k", "go_row(-1)", "Above", show=False, id="worktrees.previous", tooltip="Select the row above."),
+]
+
 RULE_DIALOG: Final = [
     # Priority: this must work from within the text fields of the dialog.
     Binding(
         "ctrl+s", "save", "Make the rule and allow", priority=True, id="rule.save", tooltip="Make the rule, allow."
     ),
     Binding("escape", "cancel", "Cancel", key_display="esc", id="rule.cancel", tooltip="Make no rule, decide nothing."),
+]
+
+MERGE_DIALOG: Final = [
+    # Priority: these must work from within the text fields of the dialog.
+    Binding("ctrl+s", "save", "Merge", priority=True, id="merge.save", tooltip="Merge the branch, all or nothing."),
+    Binding(
+        "ctrl+g",
+        "solve",
+        "Ask the agent",
+        priority=True,
+        id="merge.solve",
+        tooltip="Ask the agent to resolve the conflicts in its worktree.",
+    ),
+    Binding("escape", "cancel", "Cancel", key_display="esc", id="merge.cancel", tooltip="Cancel; nothing changes."),
 ]
 
 DETAIL: Final = [
@@ -1551,6 +1683,7 @@ TABLES: Final = {
     "Board": BOARD,
     "Task": TASK_PAGE,
     "Changes": CHANGES,
+    "Undo": UNDO_DIALOG,
     "Executions": EXECUTIONS,
     "Costs": COSTS,
     "Agents": AGENTS,
@@ -1577,7 +1710,9 @@ TABLES: Final = {
     "Text": TEXT_DIALOG,
     "Menu": MENU,
     "Columns": COLUMNS_DIALOG,
+    "Worktrees": WORKTREES,
     "Rule": RULE_DIALOG,
+    "Merge": MERGE_DIALOG,
     "Name": NAME_DIALOG,
     "Question": CONFIRM,
     "Choice": CHOICE,

@@ -9,9 +9,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import finalize
 
+from textual.app import ScreenError
+from textual.css.query import QueryError
 from textual.message import Message
 from textual.reactive import var
 from textual.screen import Screen
+from textual.widget import MountError
 
 from agentmon.widgets.guarded import Guarded
 
@@ -134,7 +137,9 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         self._dialog = self.start(self._with_dialog(work), name=name, group="dialog")
 
     async def ask(self, dialog: Screen[_AnswerT]) -> _AnswerT | None:
-        """Show the dialog and return what it ends with. Must run in a worker of this screen."""
+        """Show the dialog and return what it ends with; None when this screen is closed. Must run in its worker."""
+        if not self.is_running:
+            return None
         answer = self.app.push_screen(dialog, wait_for_dismiss=True)
         # Behind the message that gives the dialog its focus.
         dialog.call_later(self.release_keys)
@@ -163,14 +168,31 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         services = await self.services()
         return await services.workspaces.get((await services.tasks.get(task_id)).workspace_id)
 
-    def show_changes_of(self, task_id: TaskId, execution_id: ExecutionId | None = None) -> None:
-        """Show what a run of a task changed; the newest one when none is named."""
+    def show_changes_of(
+        self, task_id: TaskId, execution_id: ExecutionId | None = None, *, spot: tuple[str, int] | None = None
+    ) -> None:
+        """Show what a run of a task changed; the newest one when none is named.
+
+        Args:
+            task_id: The task.
+            execution_id: The run; None for the newest.
+            spot: The file where it begins, and the line in its new text.
+        """
         from agentmon.screens.changes.screen import ChangesScreen  # noqa: PLC0415 - not part of the first frame
 
         workspace = partial(self.workspace_of, task_id)
         self.app.push_screen(
-            ChangesScreen(task_id=task_id, execution_id=execution_id, services=self.services, workspace=workspace)
+            ChangesScreen(
+                task_id=task_id, execution_id=execution_id, services=self.services, workspace=workspace, spot=spot
+            )
         )
+
+    async def show_worktrees(self, workspace: Workspace | None, task_id: TaskId | None) -> None:
+        """Show the worktrees of a workspace or of all, that of a task first. Must run in a worker of this screen."""
+        from agentmon.screens.worktrees.dialog import WorktreesDialog  # noqa: PLC0415 - not part of the first frame
+
+        services = await self.services()
+        await self.ask(WorktreesDialog(services, workspace.id if workspace is not None else None, task_id=task_id))
 
     async def refresh_snapshot(self) -> None:
         """Read what the screen shows and set it on the widgets; the default shows nothing stored."""
@@ -185,18 +207,34 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
     ) -> Worker[object]:
         """Run the coroutine in the background; a failure is shown to the person, the screen goes on.
 
+        What a key began comes to its end also when the screen is closed meanwhile.
+
         Args:
             work: What to do.
             name: Its name in logs.
             group: The work it belongs with.
-            exclusive: Whether it takes the place of what is running in the group.
+            exclusive: Whether it takes the place of what is running in the group; it ends with the screen.
         """
         if group != _REFRESH:
             self.post_message(WorkStarted())
-        worker = self.run_worker(work, name=name, group=group, exclusive=exclusive, exit_on_error=False)
+        if exclusive or group == _REFRESH:
+            worker = self.run_worker(work, name=name, group=group, exclusive=exclusive, exit_on_error=False)
+        else:
+            outliving = self._outliving(work)
+            worker = self.app.run_worker(outliving, name=name, group=group, exit_on_error=False)
+            finalize(worker, outliving.close).atexit = False
         # One that is cancelled before it began would leave a coroutine that was never awaited.
         finalize(worker, work.close).atexit = False
         return worker
+
+    async def _outliving(self, work: Coroutine[None, None, object]) -> object:
+        try:
+            return await work
+        except (QueryError, MountError, ScreenError):
+            # What it would have shown has no place any more.
+            if self.is_running:
+                raise
+            return None
 
     async def painted(self) -> None:
         """Return once what has changed until now is on the terminal, or soon all the same. Must run in a worker.

@@ -41,7 +41,9 @@ class HelpScreen(Guarded, ModalScreen[None]):
         """
         super().__init__()
         self._changed = changed
-        own = {binding.id for binding in asked_from.BINDINGS if isinstance(binding, Binding) and binding.id}
+        focused = asked_from.focused
+        nodes = [asked_from] if focused is None else focused.ancestors_with_self
+        own = {one.id for node in nodes for one in node.BINDINGS if isinstance(one, Binding) and one.id}
         self._tables = [
             (name, table)
             for name, table in TABLES.items()

@@ -20,8 +20,11 @@ _GLYPHS: Final = {
     NotificationKind.FAILED: "✗",
     NotificationKind.PARKED: "⏸",
     NotificationKind.BUDGET: "$",
+    NotificationKind.OVERLAP: "⚠",
 }
-_OF_CARDS: Final = frozenset({NotificationKind.DONE, NotificationKind.FAILED, NotificationKind.PARKED})
+_OF_CARDS: Final = frozenset(
+    {NotificationKind.DONE, NotificationKind.FAILED, NotificationKind.PARKED, NotificationKind.OVERLAP}
+)
 """What a card of the board shows by itself."""
 
 

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.agent_files import AgentFileState, FileTrust
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.errors import ConflictError, UsageError
-from agentmon.runners.agent_files import AGENT_FILE, read_agents_text, read_setup, read_workspace_file
+from agentmon.runners.agent_files import (
+    AGENT_FILE,
+    read_agents_text,
+    read_setup,
+    read_verification,
+    read_workspace_file,
+)
 from agentmon.services.agent_checks import require_person
 from agentmon.services.agent_exchange import AgentExchange, checked
 from agentmon.worker.file_trust import require_trusted
@@ -46,6 +52,7 @@ class AgentFileService(AgentExchange):
                 return AgentFileState(path=path, trust=trust, trusted_at=trusted_at)
             told = await asyncio.to_thread(read_agents_text, found.text, place="/".join(AGENT_FILE))
             setup = read_setup(found.text, place="/".join(AGENT_FILE))
+            verification = read_verification(found.text, place="/".join(AGENT_FILE))
             agents = [checked(_seen_from(agent, workspace), "/".join(AGENT_FILE)) for agent in told]
             agents, notes = await self._named(agents, workspace)
         except UsageError as error:
@@ -60,6 +67,7 @@ class AgentFileService(AgentExchange):
             digest=found.digest,
             agents=tuple(agents),
             setup=setup,
+            verification=verification,
             notes=tuple(notes),
             trusted_at=trusted_at,
         )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from agentmon.domain.board import BoardPage, BoardSort, ColumnRequest
+    from agentmon.domain.board import BoardPage, BoardSort, Card, ColumnRequest
     from agentmon.domain.clock import Clock
     from agentmon.domain.events import Actor
     from agentmon.domain.ids import TaskId
@@ -135,6 +135,15 @@ class BoardService:
     async def spent(self, task_ids: Sequence[TaskId]) -> dict[str, Spent]:
         """Return by task what all of its runs took together; nothing of tasks that never ran."""
         return await self._repository.spent(task_ids)
+
+    async def alternatives(self, task_id: TaskId) -> tuple[Card, ...]:
+        """Return the cards that are alternatives of each other, the task's own among them, by number.
+
+        Empty for a task without any.
+        """
+        cards = await self._repository.alternatives(task_id, money_words=self._settings.default_money_words())
+        known = await self._sightings.look() if any(card.state is not None for card in cards) else {}
+        return tuple(card.seen(known.get(card.execution_id)) for card in cards)
 
     async def locate(
         self, workspace: Workspace | None, task_id: TaskId, text_filter: str = "", *, sort: BoardSort | None = None

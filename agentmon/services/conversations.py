@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.executions import CommandType, ConversationStart
+from agentmon.domain.executions import CommandType, ConversationStart, hears_late
 from agentmon.domain.ids import ExecutionId
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.conversation import PlanNews
@@ -102,10 +102,19 @@ class ConversationService:
             limit=limit,
         )
 
-    async def send(self, task_id: TaskId, text: str, *, actor: Actor, key: IdempotencyKey | None = None) -> SentMessage:
+    async def send(
+        self,
+        task_id: TaskId,
+        text: str,
+        *,
+        comment_ids: Sequence[str] = (),
+        actor: Actor,
+        key: IdempotencyKey | None = None,
+    ) -> SentMessage:
         """Say something to the task's agent: to the one that runs, or by going on with its newest conversation.
 
-        The same request under the same key says nothing again, and returns where the message went.
+        The same request under the same key says nothing again, and returns where the message went. Comments on changes
+        that the text consists of are noted as sent with it.
 
         Raises:
             UsageError: The text is empty, or the task has had no conversation.
@@ -128,15 +137,19 @@ class ConversationService:
                 task_id,
                 actor=actor,
                 message=text,
+                comment_ids=comment_ids,
                 start=ConversationStart.RESUME,
                 parent_execution_id=earlier.id,
                 key=key,
             )
             await self._queue.deliver()
             return SentMessage(execution=begun, is_new_execution=True)
-        execution = _require_running(task, execution)
+        if not hears_late(execution.status, execution.mode, execution.ending):
+            execution = _require_running(task, execution)
         return await self._sent(
-            await self._command(execution, (CommandType.MESSAGE, {"text": text}), key=key, actor=actor)
+            await self._command(
+                execution, (CommandType.MESSAGE, {"text": text}), comment_ids=comment_ids, key=key, actor=actor
+            )
         )
 
     async def interrupt(self, task_id: TaskId, *, actor: Actor) -> None:
@@ -204,10 +217,13 @@ class ConversationService:
         self,
         execution: Execution,
         *commands: tuple[CommandType, Mapping[str, object]],
+        comment_ids: Sequence[str] = (),
         key: IdempotencyKey | None = None,
         actor: Actor,
     ) -> CommandId:
-        command_id = await self._commands.add(execution.id, *commands, key=key, actor=actor, at=self._clock.now())
+        command_id = await self._commands.add(
+            execution.id, *commands, comment_ids=comment_ids, key=key, actor=actor, at=self._clock.now()
+        )
         await self._queue.deliver()
         return command_id
 

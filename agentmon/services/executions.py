@@ -18,13 +18,17 @@ if TYPE_CHECKING:
     from agentmon.runners.log_times import LogTimesReader
     from agentmon.services.sightings import SightingService
     from agentmon.store.executions import ExecutionRepository
+    from agentmon.store.overlaps import OverlapRepository
 
 
 class ExecutionService:
     """Reads executions, their events and where their logs lie."""
 
-    def __init__(self, repository: ExecutionRepository, sightings: SightingService, paths: Paths) -> None:
+    def __init__(
+        self, repository: ExecutionRepository, overlaps: OverlapRepository, sightings: SightingService, paths: Paths
+    ) -> None:
         self._repository = repository
+        self._overlaps = overlaps
         self._sightings = sightings
         self._paths = paths
 
@@ -48,7 +52,7 @@ class ExecutionService:
 
     async def of_task(self, task_id: TaskId, *, limit: int = 200) -> tuple[Execution, ...]:
         """Return the executions of a task, newest first."""
-        return await self._sightings.add_to(await self._repository.of_task(task_id, limit=limit))
+        return await self._with_looks(await self._repository.of_task(task_id, limit=limit))
 
     async def newest(self, task_id: TaskId) -> Execution | None:
         """Return the newest execution of a task, or None when it never ran."""
@@ -61,15 +65,21 @@ class ExecutionService:
         Raises:
             NotFoundError: There is none of this id.
         """
-        return (await self._sightings.add_to([await self._repository.get(execution_id)]))[0]
+        return (await self._with_looks([await self._repository.get(execution_id)]))[0]
 
     async def events(self, execution_id: ExecutionId, *, after_id: int = 0, limit: int = 500) -> tuple[Event, ...]:
         """Return the stream of an execution after an id, oldest first."""
         return await self._repository.events(execution_id, after_id=after_id, limit=limit)
 
     async def _seen(self, listings: Sequence[ExecutionListing]) -> tuple[ExecutionListing, ...]:
-        seen = await self._sightings.add_to(listing.execution for listing in listings)
+        seen = await self._with_looks([listing.execution for listing in listings])
         return tuple(replace(listing, execution=one) for listing, one in zip(listings, seen, strict=True))
+
+    async def _with_looks(self, executions: Sequence[Execution]) -> tuple[Execution, ...]:
+        """Return executions with what was seen of those that live."""
+        seen = await self._sightings.add_to(executions)
+        overlaps = await self._overlaps.of_runs([one.id for one in seen if one.status.is_live])
+        return tuple(replace(one, overlaps=overlaps.get(one.id, ())) for one in seen) if overlaps else seen
 
     def log_path(self, execution: Execution) -> Path:
         """Return where its output is or will be; the file need not exist yet."""

@@ -55,6 +55,7 @@ _END_SOURCES: Final = {
     EndReason.LOST: "the lock of its host, which is gone without a word",
     EndReason.REFUSED: "what the vendor said",
     EndReason.BUDGET: "a budget that was spent",
+    EndReason.UNVERIFIED: "the command that its work has to pass",
 }
 _WAIT_SOURCES: Final = {
     WaitReason.RETRY: "its last try, which failed",
@@ -184,6 +185,8 @@ class ExplainService:
                 return "its host, which halted its processes", note
             case LiveState.STOPPING:
                 return "a stop that was asked for", note
+            case LiveState.VERIFYING:
+                return "the command that its work has to pass", note
             case LiveState.FINALIZING:
                 return "the journal of its host: all its processes are gone", note
         if execution.status is ExecutionStatus.QUEUED:

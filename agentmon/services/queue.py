@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import os
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentmon.domain.agents import ToolType
 from agentmon.domain.errors import (
     ConflictError,
     DatabaseBusyError,
@@ -24,11 +25,14 @@ from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
 from agentmon.domain.executions import CommandType, ConversationStart
 from agentmon.domain.ids import ExecutionId, new_id
-from agentmon.domain.worktrees import Isolation
+from agentmon.domain.tasks import draft_of
+from agentmon.domain.worktrees import Beside, Isolation
 from agentmon.runners.danger import danger_rules_in_force
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.locks import is_locked
 from agentmon.services.launch_check import launch_environment, require_launchable
+from agentmon.store.alternatives import WantedRun
+from agentmon.store.work_places import DEFAULT_PER_FOLDER
 from agentmon.worker.project_folders import find_project, find_repository
 from agentmon.worker.requests import build_request, with_choices
 from agentmon.worker.wake import wake_worker
@@ -44,12 +48,13 @@ if TYPE_CHECKING:
     from agentmon.domain.idempotency import IdempotencyKey
     from agentmon.domain.ids import TaskId
     from agentmon.domain.pause import QueuePause
-    from agentmon.domain.tasks import Task, Workspace
+    from agentmon.domain.tasks import Task, TaskDraft, Workspace
     from agentmon.paths import Paths
     from agentmon.services.agent_files import AgentFileService
     from agentmon.services.agents import AgentService
     from agentmon.services.workers import WorkerService
     from agentmon.services.workspaces import WorkspaceService
+    from agentmon.store.alternatives import AlternativeRepository
     from agentmon.store.claims import ClaimRepository
     from agentmon.store.executions import ExecutionRepository
     from agentmon.store.idempotency import IdempotencyRepository
@@ -65,6 +70,39 @@ _LOOK_AFTER_WORKER_EVERY_S: Final = 1.0
 _SETTLED_WITHIN_S: Final = 15.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What was asked of a run; see ``QueueService.run``."""
+
+    environ: Mapping[str, str]
+    capability_key: str | None
+    args: Mapping[str, object] | None
+    message: str | None
+    comment_ids: tuple[str, ...]
+    history: str
+    start: ConversationStart
+    parent_execution_id: ExecutionId | None
+    model: str | None
+    permission_mode: str | None
+    own_screen: bool
+    isolation: Isolation | None
+    base: str | None
+    not_before: datetime | None
+    when_ready: bool
+    anyway: bool
+    is_one_of_several: bool = False
+    """Whether others do the same, each in a worktree of its own."""
+
+
+class _Prepared(NamedTuple):
+    """A run that may be queued."""
+
+    request: ExecutionRequest
+    environment: Mapping[str, str]
+    draft: TaskDraft | None = None
+    """The card as it is then, where it is an alternative to others."""
+
+
 class QueueService:
     """Puts executions into the queue and takes them out."""
 
@@ -72,6 +110,7 @@ class QueueService:
         self,
         *,
         executions: ExecutionRepository,
+        alternatives: AlternativeRepository,
         live: LiveExecutionRepository,
         keys: IdempotencyRepository,
         pauses: QueuePauseRepository,
@@ -89,6 +128,7 @@ class QueueService:
     ) -> None:
         self._data_version = data_version
         self._executions = executions
+        self._alternatives = alternatives
         self._live = live
         self._keys = keys
         self._pauses = pauses
@@ -116,6 +156,7 @@ class QueueService:
         when_ready: bool = False,
         anyway: bool = False,
         message: str | None = None,
+        comment_ids: Sequence[str] = (),
         history: str = "",
         start: ConversationStart = ConversationStart.FRESH,
         parent_execution_id: ExecutionId | None = None,
@@ -124,6 +165,7 @@ class QueueService:
         own_screen: bool = False,
         isolation: Isolation | None = None,
         base: str | None = None,
+        also: Sequence[str] = (),
         key: IdempotencyKey | None = None,
     ) -> Execution:
         """Queue one execution of the task and make sure that a worker will start it.
@@ -142,6 +184,7 @@ class QueueService:
             anyway: Whether the task no longer waits for those that keep it from starting; alone, it lets what is queued
                 of it start as it was queued.
             message: What the agent is told instead of the task's own text.
+            comment_ids: The comments on changes that the message consists of, which are noted as sent.
             history: What was said and done in a conversation that this one goes on from, told before the message.
             start: Whether the agent's conversation is a fresh one, or goes on with that of an earlier execution.
             parent_execution_id: The earlier execution; its agent and arguments are the ones that count.
@@ -149,11 +192,15 @@ class QueueService:
             permission_mode: Another permission mode than the task's own, for this run.
             own_screen: Whether the agent shows its own screen instead of speaking its protocol.
             isolation: Where this run works, other than the task says.
-            base: What its working tree is made from, other than the task says.
+            base: What its worktree is made from, other than the task says.
+            also: Agents that do the same, each on a new card that is an alternative to this one; all of them work in
+                worktrees of their own then. ``queued_with`` returns the other runs. Model and permission mode are for
+                those by the same agent as this run.
             key: Of this request; what came of the same one before is returned, as it is now.
 
         Raises:
-            UsageError: No program is chosen, or a chosen part does not exist.
+            UsageError: No program is chosen, or a chosen part does not exist; with ``also``, one is no AI agent, or the
+                folder is in no git repository.
             ArgumentsError: The arguments do not fit the capability.
             AgentNotInstalledError: The program is not on the PATH or cannot be executed.
             TmuxUnavailableError: tmux is missing or too old.
@@ -167,22 +214,108 @@ class QueueService:
             *(agent_slug, capability_key, args, not_before, message, parent_execution_id, model, permission_mode),
             *(isolation, base),
         )
-        is_alone = not own_screen and all(one is None for one in chosen)
+        is_alone = not (own_screen or also) and all(one is None for one in chosen)
         begun = await self.find_begun(key, actor=actor)
         if begun is None and anyway and is_alone:
             begun = await self._start_queued_anyway(task_id, key, actor=actor)
         if begun is not None:
             return begun
-        is_given = args is not None
-        environ = dict(os.environ) if environ is None else environ
+        asked = _Asked(
+            environ=dict(os.environ) if environ is None else environ,
+            capability_key=capability_key,
+            args=args,
+            message=message,
+            comment_ids=tuple(comment_ids),
+            history=history,
+            start=start,
+            parent_execution_id=parent_execution_id,
+            model=model,
+            permission_mode=permission_mode,
+            own_screen=own_screen,
+            isolation=isolation,
+            base=base,
+            not_before=not_before,
+            when_ready=when_ready,
+            anyway=anyway,
+        )
         task = await self._tasks.get(task_id)
         workspace = await self._workspaces.get(task.workspace_id)
         parent = None
         if parent_execution_id is not None and start is not ConversationStart.FRESH:
             parent = await self._executions.get(parent_execution_id)
         agent = await self._agent_of(task, parent, agent_slug)
+        if also:
+            return await self._run_alternatives(task, workspace, agent, asked, also, key=key, actor=actor)
+        prepared = await self._prepared(task, workspace, agent, asked, parent=parent, actor=actor)
+        return await self._enqueue([prepared], key=key, actor=actor)
+
+    async def queued_with(self, execution: Execution) -> tuple[Execution, ...]:
+        """Return the runs that were queued together with one, which comes first; see ``also`` of ``run``."""
+        return await self._alternatives.queued_with(execution.id) or (execution,)
+
+    async def let_go(self, task_id: TaskId, *, actor: Actor) -> tuple[Task, ...]:
+        """Cancel the open cards among a task and its alternatives, since one of them was taken; return these.
+
+        What runs of them is asked to end, and its card moves after that. Worktrees stay.
+
+        Raises:
+            NotFoundError: The task is gone.
+            ConflictError: None of them was taken, or none is left.
+            UndeliveredError: Nobody ends what runs yet.
+        """
+        left = await self._alternatives.let_go(task_id, actor=actor, at=self._clock.now())
+        await self.deliver()
+        return left
+
+    async def _run_alternatives(
+        self,
+        task: Task,
+        workspace: Workspace,
+        agent: Agent,
+        asked: _Asked,
+        also: Sequence[str],
+        *,
+        key: IdempotencyKey | None,
+        actor: Actor,
+    ) -> Execution:
+        """Queue a run of the task and one of a new card for each other agent; see ``run``."""
+        if asked.start is not ConversationStart.FRESH:
+            raise UsageError("several agents cannot go on with one conversation", hint="let each begin a fresh one")
+        if asked.isolation not in {None, Isolation.WORKTREE}:
+            raise UsageError("several agents cannot work in one folder", hint="each gets a worktree: leave it out")
+        others = [await self._agents.by_slug(slug) for slug in also]
+        for one in (agent, *others):
+            if one.tool_type is not ToolType.AI_AGENT:
+                raise UsageError(
+                    f"{one.slug} is no AI agent, and has no alternatives", hint="`agentmon agents` lists those that are"
+                )
+        asked = replace(asked, isolation=Isolation.WORKTREE, is_one_of_several=True)
+        context = replace(task.input_context, isolation=Isolation.WORKTREE)
+        prepared = []
+        for one in (agent, *others):
+            is_own = one.id == task.assignee_agent_id
+            own = context if is_own else replace(context, capability_key=None, args={})
+            card = replace(task, assignee_agent_id=one.id, input_context=own)
+            said = asked
+            if one.id != agent.id:
+                said = replace(asked, capability_key=None, args=None, model=None, permission_mode=None)
+            run = await self._prepared(card, workspace, one, said, actor=actor)
+            prepared.append(run._replace(draft=draft_of(card)))
+        return await self._enqueue(prepared, version=task.version, key=key, actor=actor)
+
+    async def _prepared(
+        self,
+        task: Task,
+        workspace: Workspace,
+        agent: Agent,
+        asked: _Asked,
+        *,
+        parent: Execution | None = None,
+        actor: Actor,
+    ) -> _Prepared:
+        """Return the request for a run, checked; see ``run``."""
         is_own_agent = agent.id == task.assignee_agent_id
-        context = task.input_context
+        context, capability_key, args = task.input_context, asked.capability_key, asked.args
         if parent is not None:
             capability_key = capability_key or _key_of(agent, parent)
             args = parent.args if args is None else args
@@ -192,18 +325,22 @@ class QueueService:
         is_own_capability = is_own_agent and capability.key == (context.capability_key or capability.key)
         if args is None:
             args = context.args if is_own_capability else {}
-        is_typed = actor.type is ActorType.USER and (is_given or not await self._authors.has_agent(task.id))
-        args = with_choices(args, model=model, permission_mode=permission_mode)
-        environment = launch_environment(agent, context, environ)
+        is_typed = actor.type is ActorType.USER and (
+            asked.args is not None or not await self._authors.has_agent(task.id)
+        )
+        args = with_choices(args, model=asked.model, permission_mode=asked.permission_mode)
+        environment = launch_environment(agent, context, asked.environ)
         working_dir = Path(agent.work_folder(context.working_dir, workspace.root_path))
         args = await asyncio.to_thread(
             require_launchable, task, agent, capability, args, environment=environment, working_dir=working_dir
         )
         repository = await asyncio.to_thread(find_repository, str(working_dir))
-        if (isolation or context.isolation) is Isolation.WORKTREE and repository is None:
+        if (asked.isolation or context.isolation) is Isolation.WORKTREE and repository is None:
+            hint = f"`agentmon run {task.number} --isolation folder` runs it in the folder"
+            if asked.is_one_of_several:
+                hint = "let one agent do it, or make a repository: `git init`, then commit"
             raise UsageError(
-                f"{working_dir} is in no git repository with a commit, so that it has no worktrees",
-                hint=f"`agentmon run {task.number} --isolation folder` runs it in the folder",
+                f"{working_dir} is in no git repository with a commit, so that it has no worktrees", hint=hint
             )
         request = await asyncio.to_thread(
             build_request,
@@ -216,21 +353,22 @@ class QueueService:
             is_typed=is_typed,
             project=await asyncio.to_thread(find_project, str(working_dir)),
             repository=repository,
-            message=message,
-            history=history,
-            start=start,
-            parent_execution_id=parent_execution_id,
-            own_screen=own_screen or (parent is not None and parent.mode is ExecutionMode.TMUX),
+            message=asked.message,
+            history=asked.history,
+            start=asked.start,
+            parent_execution_id=asked.parent_execution_id,
+            own_screen=asked.own_screen or (parent is not None and parent.mode is ExecutionMode.TMUX),
         )
         request = replace(
             request,
-            not_before=not_before,
-            may_wait=when_ready,
-            drops_dependencies=anyway,
-            isolation=isolation,
-            base=base,
+            not_before=asked.not_before,
+            may_wait=asked.when_ready,
+            drops_dependencies=asked.anyway,
+            isolation=asked.isolation,
+            base=asked.base,
+            comment_ids=asked.comment_ids,
         )
-        return await self._enqueue(request, environment, key=key, actor=actor)
+        return _Prepared(request, environment)
 
     async def find_begun(self, key: IdempotencyKey | None, *, actor: Actor) -> Execution | None:
         """Return the execution that came of the same request under this key, looked after; None when it is new.
@@ -308,6 +446,44 @@ class QueueService:
     async def find_folder_holder(self, task_id: TaskId) -> int | None:
         """Return the number of the task whose run keeps that of this one out of its folder; None for none."""
         return await self._claims.find_folder_holder(task_id)
+
+    async def numbers_in_folder(self, task: Task, workspace: Workspace) -> tuple[int, ...]:
+        """Return the other tasks whose AI agents work in the folder of a task now: their numbers."""
+        folder = task.input_context.working_dir or workspace.root_path
+        return await self._claims.numbers_in_folder(folder, but=task.id)
+
+    async def look_beside(
+        self, task_id: TaskId, *, agent_slug: str | None = None, isolation: Isolation | None = None
+    ) -> Beside | None:
+        """Return what AI agents are at work in the folder in which a run of the task would start; None for none.
+
+        Args:
+            task_id: What would run.
+            agent_slug: Another agent than the task's own.
+            isolation: What is chosen for this run alone.
+
+        Raises:
+            NotFoundError: The task or the agent is gone.
+            UsageError: It has no program.
+        """
+        task = await self._tasks.get(task_id)
+        agent = await self._agent_of(task, None, agent_slug)
+        if agent.tool_type is not ToolType.AI_AGENT:
+            return None
+        workspace = await self._workspaces.get(task.workspace_id)
+        folder = agent.work_folder(task.input_context.working_dir, workspace.root_path)
+        numbers = await self._claims.numbers_in_folder(folder, but=task_id)
+        if not numbers:
+            return None
+        own = await self._workspaces.own_settings(workspace.id)
+        chosen = isolation or task.input_context.isolation or agent.isolation
+        return Beside(
+            numbers=numbers,
+            isolation=chosen or Isolation(str(own.get("isolation", Isolation.AUTO))),
+            max_per_folder=int(own.get("max_per_folder", DEFAULT_PER_FOLDER)),
+            is_chosen=chosen is not None or not own.keys().isdisjoint({"isolation", "max_per_folder"}),
+            can_isolate=await asyncio.to_thread(find_repository, folder) is not None,
+        )
 
     async def lost_tasks(self, workspace: Workspace | None, *, since: datetime | None = None) -> tuple[Task, ...]:
         """Return the tasks whose newest run was lost and that nobody has dealt with, oldest first; see ``settle``."""
@@ -426,22 +602,36 @@ class QueueService:
         )
 
     async def _enqueue(
-        self, request: ExecutionRequest, environment: Mapping[str, str], *, key: IdempotencyKey | None, actor: Actor
+        self, prepared: Sequence[_Prepared], *, version: int = 0, key: IdempotencyKey | None, actor: Actor
     ) -> Execution:
-        execution_id = ExecutionId(new_id())
-        folder = ExecutionFolder(self._paths.execution_dir(execution_id))
+        """Queue one run, or several that are alternatives, of which the first is that of the task itself."""
+        folders = {
+            (execution_id := ExecutionId(new_id())): ExecutionFolder(self._paths.execution_dir(execution_id))
+            for _ in prepared
+        }
+        wanted = [
+            WantedRun(one.request, execution_id, str(folder.output_log), one.draft)
+            for one, (execution_id, folder) in zip(prepared, folders.items(), strict=True)
+        ]
         try:
-            await asyncio.to_thread(_prepare, folder, environment)
-            execution = await self._executions.enqueue(
-                request,
-                execution_id=execution_id,
-                log_file_path=str(folder.output_log),
-                key=key,
-                actor=actor,
-                at=self._clock.now(),
-            )
+            for one, folder in zip(prepared, folders.values(), strict=True):
+                await asyncio.to_thread(_prepare, folder, one.environment)
+            if len(wanted) > 1:
+                execution = await self._alternatives.queue(
+                    wanted, expected_version=version, key=key, actor=actor, at=self._clock.now()
+                )
+            else:
+                execution = await self._executions.enqueue(
+                    wanted[0].request,
+                    execution_id=wanted[0].execution_id,
+                    log_file_path=wanted[0].log_file_path,
+                    key=key,
+                    actor=actor,
+                    at=self._clock.now(),
+                )
         except BaseException as error:
-            await asyncio.shield(self._forget(execution_id, folder))
+            for execution_id, folder in folders.items():
+                await asyncio.shield(self._forget(execution_id, folder))
             if isinstance(error, OSError):
                 raise RunnerError(
                     f"the folder of the run cannot be written: {error.strerror or error}",
@@ -451,8 +641,9 @@ class QueueService:
                 # What is in its way may itself wait for a worker.
                 await self.look_after()
             raise
-        if execution.id != execution_id:
-            folder.remove()
+        if execution.id not in folders:
+            for folder in folders.values():
+                folder.remove()
         await self._workers.wake()
         return execution
 

@@ -50,7 +50,7 @@ class QuickReading:
             title=line.title,
             priority=line.priority or Priority.NORMAL,
             assignee_agent_id=None if self.agent is None else self.agent.id,
-            input_context=InputContext(working_dir=self.folder, max_retries=line.retries or 0),
+            input_context=InputContext(working_dir=self.folder, max_retries=line.retries or 0, verify=line.verify),
             due_at=line.due_at,
             parent_task_id=None if parent is None else parent.id,
             labels=line.labels,

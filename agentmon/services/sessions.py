@@ -131,13 +131,16 @@ class SessionService:
         """Queue an execution that goes on with a copy of the conversation; errors as of ``resume``."""
         return await self._go_on(session_id, text, ConversationStart.FORK, actor=actor)
 
-    async def restart(self, session_id: SessionId, text: str = "", *, actor: Actor) -> Execution:
+    async def restart(
+        self, session_id: SessionId, text: str = "", *, comment_ids: Sequence[str] = (), actor: Actor
+    ) -> Execution:
         """Queue an execution with the same agent and arguments in a fresh conversation.
 
         Args:
             session_id: The conversation that ends here.
             text: What the agent is told, behind the history of that conversation; empty for the same first prompt
                 without any history.
+            comment_ids: The comments on changes that the text consists of, which are noted as sent.
             actor: Who asks.
 
         Raises:
@@ -156,6 +159,7 @@ class SessionService:
             capability_key=key,
             args=newest.args,
             message=text.strip() or session.initial_prompt or None,
+            comment_ids=comment_ids,
             history=await self._history(session_id) if text.strip() else "",
             own_screen=newest.mode is ExecutionMode.TMUX,
         )

@@ -12,6 +12,7 @@ from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.events import ActorType
 from agentmon.domain.execution_columns import columns_text, parse_columns
 from agentmon.domain.limits import LARGEST_RUNNING_LIMIT
+from agentmon.domain.verifications import read_command
 from agentmon.domain.worktrees import Isolation
 from agentmon.schedule import check_zone
 from agentmon.services.theme_names import THEME_KEY, require_theme
@@ -23,6 +24,7 @@ from agentmon.settings import (
     CostSettings,
     HistorySettings,
     NotificationSettings,
+    VerificationSettings,
     WorkerSettings,
     load_settings,
     setting_fields,
@@ -49,7 +51,7 @@ EXECUTION_COLUMNS_KEY: Final = "app.execution_columns"
 ZONE_KEY: Final = "costs.timezone"
 _OF_WORKSPACE: Final = "workspace."
 _OF_PERSONS: Final = (
-    *("approvals.", "costs.", "history.", "worker.keep_"),
+    *("approvals.", "costs.", "history.", "worker.keep_", "verification.", "workspace.verify"),
     *("notifications.command", "notifications.webhook"),
 )
 """How the keys begin that an agent may not set.
@@ -62,6 +64,7 @@ _WORKSPACE_HELP: Final = {
     "max_per_folder": "Most AI agents that work in one folder of this workspace at one time; 0 means any number.",
     "isolation": "Where runs work: folder, worktree (a git worktree each), or auto: an AI agent gets a worktree while "
     "another one works in the folder.",
+    "verify": "The command that the work of AI agents has to pass before it counts as done, such as: make test.",
     **{
         limit_name(status): f"Most cards that {status.label} of this workspace should have; 0 is as board.* says."
         for status in LIMITED
@@ -135,6 +138,10 @@ class SettingsService:
     async def notifications(self) -> NotificationSettings:
         """Return what a person is told of, and how."""
         return load_settings(NotificationSettings, self._paths.settings_file, await self._repository.all())
+
+    async def verification(self) -> VerificationSettings:
+        """Return how the work of runs is verified."""
+        return load_settings(VerificationSettings, self._paths.settings_file, await self._repository.all())
 
     async def execution_columns(self) -> tuple[ExecutionColumn, ...]:
         """Return the columns that the table of executions shows, from left to right."""
@@ -214,9 +221,10 @@ class SettingsService:
             await self.require_may_decide(actor)
         if workspace is not None and key.startswith(_OF_WORKSPACE):
             name = key.removeprefix(_OF_WORKSPACE)
-            is_limit = isinstance(SETTING_DEFAULTS.get(name), int)
-            largest = _LARGEST_LIMITS.get(name, _MOST_CARDS)
-            chosen = _limit(key, text, largest) if is_limit else _isolation(key, text)
+            if isinstance(SETTING_DEFAULTS.get(name), int):
+                chosen: int | str = _limit(key, text, _LARGEST_LIMITS.get(name, _MOST_CARDS))
+            else:
+                chosen = _isolation(key, text) if name == "isolation" else read_command(text)
             await self._workspaces.set(workspace.id, name, chosen, actor=actor, at=self._clock.now())
         else:
             stored: Mapping[str, object] = {**await self._repository.all(), key: text}
@@ -234,13 +242,13 @@ class SettingsService:
             ConflictError: An agent would change what agents may decide.
         """
         await self.get(key, workspace)
+        if key.startswith(_OF_PERSONS):
+            await self.require_may_decide(actor)
         if workspace is not None and key.startswith(_OF_WORKSPACE):
             name = key.removeprefix(_OF_WORKSPACE)
             await self._workspaces.set(workspace.id, name, None, actor=actor, at=self._clock.now())
             wake_worker(self._paths.worker_socket)
             return await self.get(key, workspace)
-        if key.startswith(_OF_PERSONS):
-            await self.require_may_decide(actor)
         self._values({name: value for name, value in (await self._repository.all()).items() if name != key})
         await self._repository.remove(key, actor=actor, at=self._clock.now())
         wake_worker(self._paths.worker_socket)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.events import ActorType
 from agentmon.domain.labels import parse_labels
 from agentmon.domain.plain_text import storable
-from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, Schedule
+from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, InputContext, Schedule
 from agentmon.schedule import check_cron, check_zone, next_time
 from agentmon.services.agent_checks import require_person
 from agentmon.services.budgets import require_above_nothing
@@ -71,6 +72,7 @@ class TaskService:
             ConflictError: An agent would say what may be spent.
         """
         _check_budget(budget, actor)
+        _check_verification(draft, None, actor)
         new_task = await self._new(draft, tuple(after))
         (task,) = await self._tasks.add_all(
             workspace.id, [new_task._replace(budget=budget)], actor=actor, at=self._clock.now()
@@ -81,6 +83,8 @@ class TaskService:
         self, workspace: Workspace, drafts: Sequence[tuple[TaskDraft, tuple[int, ...]]], *, actor: Actor
     ) -> tuple[Task, ...]:
         """Make tasks, each with the numbers of those that it waits for: all of them, or none; see ``add``."""
+        for draft, _ in drafts:
+            _check_verification(draft, None, actor)
         new_tasks = [await self._new(draft, after) for draft, after in drafts]
         return await self._tasks.add_all(workspace.id, new_tasks, actor=actor, at=self._clock.now())
 
@@ -114,6 +118,8 @@ class TaskService:
                 wait for each other, or an agent would say what may be spent.
         """
         _check_budget(budget, actor)
+        if actor.type is ActorType.AGENT:
+            _check_verification(draft, await self._tasks.get(task_id), actor)
         draft = await self._checked(draft)
         return await self._tasks.edit(
             task_id,
@@ -265,6 +271,13 @@ def _check_budget(budget: TaskBudget | None, actor: Actor) -> None:
         require_person(actor)
         if budget.limit is not None:
             require_above_nothing(budget.limit)
+
+
+def _check_verification(draft: TaskDraft, before: Task | None, actor: Actor) -> None:
+    """Refuse an agent that would say what its own work has to pass: a person's command runs outside of its limits."""
+    context, known = draft.input_context, InputContext() if before is None else before.input_context
+    if (context.verify, context.verify_retries) != (known.verify, known.verify_retries):
+        require_person(actor)
 
 
 def _checked_text(draft: TaskDraft) -> TaskDraft:

@@ -134,7 +134,14 @@ class TemplateService:
     async def draft(self, workspace: Workspace, template: TaskTemplate) -> FilledDraft:
         """Return a draft filled by the template; what cannot be taken here is told and left out."""
         notes = [_left_out_words(template)] if template.left_out else []
-        context = InputContext(max_retries=template.retries, prompt_additions=template.prompt)
+        context = InputContext(
+            max_retries=template.retries,
+            prompt_additions=template.prompt,
+            isolation=template.isolation,
+            base=template.base,
+            verify=template.verify,
+            verify_retries=template.verify_retries,
+        )
         agent = await self._find_agent(workspace, template, notes)
         if agent is not None and template.command:
             context = replace(context, capability_key=ANY_COMMAND_KEY, args={"argv": [*template.command]})
@@ -314,8 +321,12 @@ def _template_from(name: str, draft: TaskDraft, agent: Agent | None) -> TaskTemp
         labels=draft.labels,
         retries=min(context.max_retries, 99),
         folder=context.working_dir,
+        isolation=context.isolation,
+        base=context.base,
         schedule="" if draft.schedule is None else draft.schedule.cron,
         zone="" if draft.schedule is None else draft.schedule.zone,
         environment=(*context.env_passed, *(f"{key}={value}" for key, value in context.env_overrides.items())),
         prompt=context.prompt_additions,
+        verify=context.verify,
+        verify_retries=context.verify_retries,
     )

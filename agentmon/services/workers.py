@@ -48,7 +48,7 @@ class WorkerService:
             if (presence.version, presence.revision) == (__version__, HEAD_REVISION):
                 return presence
             await self.stop()
-        return await asyncio.to_thread(ensure_worker, self._paths)
+        return await asyncio.to_thread(ensure_worker, self._paths, after=presence)
 
     async def wake(self) -> None:
         """Wake the worker, which is started when there is none.

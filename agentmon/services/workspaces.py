@@ -10,6 +10,7 @@ from agentmon.paths import find_workspace_root, is_repository
 from agentmon.runners.agent_files import AGENT_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from agentmon.domain.clock import Clock
@@ -46,7 +47,7 @@ class WorkspaceService:
         """Return the workspace that a folder belongs to.
 
         That is the nearest registered one at or above it, unless a git root lies nearer: a repository inside a
-        registered folder is a project of its own. A working tree that agentmon made belongs to that of its task.
+        registered folder is a project of its own. A worktree that agentmon made belongs to that of its task.
         """
         folder, _ = await asyncio.to_thread(_resolved, folder)
         root = await asyncio.to_thread(find_workspace_root, folder)
@@ -84,6 +85,10 @@ class WorkspaceService:
         if found is None:
             raise NotFoundError("the workspace of this task is not registered")
         return found
+
+    async def own_settings(self, workspace_id: WorkspaceId) -> Mapping[str, int | str]:
+        """Return what was chosen for the workspace, by the names of its settings; what was not is left out."""
+        return await self._repository.settings(workspace_id)
 
     async def list(self) -> tuple[Workspace, ...]:
         """Return every workspace by name."""

@@ -19,12 +19,13 @@ from agentmon.domain.live_state import live_state
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.spending import Spent
 from agentmon.domain.task_status import AwaitedState, TaskStatus
+from agentmon.domain.verifications import Verdict, VerificationStatus, is_running
 from agentmon.store.board_counts import BOARD_COUNTS
 from agentmon.store.board_setting import BEFORE, BOARD_ROWS, ORDERS, board_setting, own_limits
-from agentmon.store.card_states import ARCHIVED, NO_RANK, ON_BOARD, RANKS, awaited, holds
+from agentmon.store.card_states import ARCHIVED, NO_RANK, ON_BOARD, OVERLAP_SHOWN, RANKS, awaited, holds
 from agentmon.store.moments import moment_text
 from agentmon.store.money_setting import money_format
-from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, SETTINGS, TODAY, StoredSettings
+from agentmon.store.status_counts import NEEDING_YOU, OPEN_EXECUTIONS, OVERLAPPING, SETTINGS, TODAY, StoredSettings
 from agentmon.store.work_places import FOLDER_HOLDERS
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from agentmon.domain.amounts import MoneyFormat
     from agentmon.domain.board import ColumnRequest
     from agentmon.domain.ids import WorkspaceId
+    from agentmon.domain.overlaps import Overlap
 
 _CARDS: Final = """
 WITH {ranks} page AS MATERIALIZED ({page})
@@ -42,7 +44,8 @@ SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_ru
        CASE WHEN e.ended_at IS NULL THEN coalesce(e.journal_problem, e.last_line) ELSE e.last_line END,
        e.end_reason, e.wait_reason, e.not_before, e.paused_at, x.parked_until, x.park_note,
        e.activity, e.is_held, e.activity_note, s.workspace, e.mode, t.due_at, t.archived_at, t.workspace_id,
-       k.branch, k.path
+       k.branch, k.path, e.verification_status, e.verification_command, e.verification_ms,
+       pr.number, pr.state, pr.is_draft, pr.checks, pr.review, t.alternatives_id
 FROM page CROSS JOIN tasks t ON t.id = page.task_id {rank}
 LEFT JOIN agents a ON a.id = t.assignee_agent_id
 LEFT JOIN executions e ON e.id = (
@@ -50,6 +53,9 @@ LEFT JOIN executions e ON e.id = (
     ORDER BY newest.created_at DESC, newest.id DESC LIMIT 1)
 LEFT JOIN sessions s ON s.id = e.session_id
 LEFT JOIN worktrees k ON k.id = e.worktree_id AND k.status <> 'removed'
+LEFT JOIN pull_requests pr ON pr.id = (
+    SELECT newest.id FROM pull_requests newest WHERE newest.task_id = t.id
+    ORDER BY newest.updated_at DESC, newest.id DESC LIMIT 1)
 LEFT JOIN agents x ON x.id = e.agent_id AND e.status = 'queued' AND x.parked_until > :now
 ORDER BY {order}
 """
@@ -77,7 +83,7 @@ _RANK: Final = "LEFT JOIN ranks r ON r.task_id = t.id"
 _IN_WORKSPACE: Final = "AND t.workspace_id = :workspace_id"
 _TOTALS: Final = """
 SELECT t.status, t.workspace_id, count(*) FROM tasks t
-WHERE t.status IN ('todo', 'in_progress', 'blocked', 'done', 'cancelled') {scope} AND {wanted}
+WHERE t.status IN ('todo', 'in_progress', 'blocked', 'review', 'done', 'cancelled') {scope} AND {wanted}
 GROUP BY t.status, t.workspace_id
 """
 _FOUND: Final = "SELECT t.id FROM tasks t NOT INDEXED WHERE {wanted} {scope}"
@@ -95,7 +101,7 @@ _WAITS_FOR: Final = f"""
 SELECT d.task_id, p.number, {awaited("p")} FROM task_dependencies d
 JOIN tasks p ON p.id = d.depends_on_task_id
 JOIN tasks t ON t.id = d.task_id
-WHERE d.task_id IN ({{ids}}) AND {holds("p")} AND t.status IN ('todo', 'in_progress', 'blocked')
+WHERE d.task_id IN ({{ids}}) AND {holds("p")} AND t.status IN ('todo', 'in_progress', 'blocked', 'review')
 ORDER BY p.number
 """
 _SUBTASKS: Final = """
@@ -111,12 +117,32 @@ GROUP BY e.task_id
 """
 _CHANGED: Final = """
 SELECT e.task_id, count(DISTINCT c.path), sum(c.lines_added), sum(c.diff_lines - c.lines_added)
-FROM executions e JOIN changes c ON c.execution_id = e.id
+FROM executions e JOIN changes c ON c.execution_id = e.id AND c.operation_id IS NULL
 WHERE e.task_id IN ({ids})
 GROUP BY e.task_id
 """
+"""Those of tool calls are of their runs too."""
+_OVERLAPS: Final = f"""
+SELECT e.task_id, v.execution_id, v.other_id, p.number, v.kind, v.paths, v.path_count, v.is_own_doing, v.detail
+FROM overlaps v
+CROSS JOIN executions e ON e.id = v.execution_id AND e.status IN ('running', 'cancelling')
+CROSS JOIN executions x ON x.id = v.other_id AND x.status IN ('running', 'cancelling')
+CROSS JOIN tasks p ON p.id = x.task_id
+WHERE e.task_id IN ({{ids}}) AND {OVERLAP_SHOWN}
+ORDER BY p.number
+"""
 _LABELS: Final = "SELECT task_id, label FROM task_labels WHERE task_id IN ({ids})"
 """The primary key gives those of a task in their order."""
+_ALTERNATIVES: Final = """
+SELECT t.id, v.number, v.status FROM tasks t
+JOIN tasks v ON v.alternatives_id = t.alternatives_id AND v.id <> t.id
+WHERE t.id IN ({ids}) AND v.deleted_at IS NULL AND v.status <> 'cancelled'
+ORDER BY v.number
+"""
+_GROUP: Final = """
+    SELECT t.id AS task_id FROM tasks t
+    WHERE t.alternatives_id = (SELECT own.alternatives_id FROM tasks own WHERE own.id = :task_id)
+      AND t.deleted_at IS NULL"""
 _PLACE: Final = """
 {ranks}
 SELECT p.status, (
@@ -180,6 +206,7 @@ def read_board(
         workspaces=workspaces.root_paths,
         columns=columns,
         sort=sort,
+        has_review=setting.has_review,
         status_line=status_line,
     )
 
@@ -274,6 +301,7 @@ def read_status_line(connection: sqlite3.Connection, running_limit: int, money_w
         queued=counts.get(ExecutionStatus.QUEUED, 0),
         is_paused=settings.is_paused,
         needs_you=_integer(connection.execute(NEEDING_YOU).fetchone()[0]),
+        overlapping=_integer(connection.execute(OVERLAPPING).fetchone()[0]),
         cost_today_nano=_integer(cost),
         tokens_today=_integer(tokens),
         unpriced_today=_integer(unpriced),
@@ -322,20 +350,41 @@ def _cards(
     money: MoneyFormat,
     workspaces: _Workspaces,
 ) -> tuple[Card, ...]:
-    rows = connection.execute(
-        scope.filled(_CARDS, sort),
-        {
-            "status": request.status.value,
-            "limit": request.limit,
-            "offset": request.offset,
-            "now": moment_text(datetime.now(UTC)),
-            **scope.parameters,
-        },
-    ).fetchall()
+    parameters = {
+        "status": request.status.value,
+        "limit": request.limit,
+        "offset": request.offset,
+        **scope.parameters,
+    }
+    return _read_cards(connection, scope.filled(_CARDS, sort), parameters, money, workspaces.names)
+
+
+def read_alternatives(
+    connection: sqlite3.Connection, task_id: TaskId, money_words: Mapping[str, str]
+) -> tuple[Card, ...]:
+    """Return the cards that are alternatives of each other, the task's own among them, by number; none without any."""
+    statement = _CARDS.format(ranks="", page=_GROUP, rank="", order="t.number")
+    money = money_format({**money_words, **StoredSettings(connection.execute(SETTINGS).fetchall()).money_words})
+    return _read_cards(connection, statement, {"task_id": task_id}, money, {})
+
+
+def _read_cards(
+    connection: sqlite3.Connection,
+    statement: str,
+    parameters: Mapping[str, object],
+    money: MoneyFormat,
+    workspace_names: Mapping[str, str],
+) -> tuple[Card, ...]:
+    rows = connection.execute(statement, {**parameters, "now": moment_text(datetime.now(UTC))}).fetchall()
     task_ids = [str(row[0]) for row in rows]
     waits_for, subtasks = _waits_for(connection, task_ids), _subtasks(connection, task_ids)
     labels, spent = _labels(connection, task_ids), read_spent(connection, task_ids)
     changed = {str(row[0]): row[1:] for row in _rows_of(connection, _CHANGED, task_ids)}
+    overlaps = _overlaps(connection, task_ids)
+    alternatives: dict[str, dict[int, TaskStatus]] = {}
+    in_groups = [str(row[0]) for row in rows if row[39] is not None]
+    for task_id, number, status in _rows_of(connection, _ALTERNATIVES, in_groups):
+        alternatives.setdefault(str(task_id), {})[_integer(number)] = TaskStatus(str(status))
     return tuple(
         _card(
             row,
@@ -344,8 +393,10 @@ def _cards(
             tuple(labels.get(str(row[0]), ())),
             spent.get(str(row[0]), Spent()),
             changed.get(str(row[0]), (0, 0, 0)),
+            tuple(overlaps.get(str(row[0]), ())),
+            alternatives.get(str(row[0]), {}),
             money,
-            workspaces.names,
+            workspace_names,
         )
         for row in rows
     )
@@ -372,6 +423,30 @@ def _labels(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str
     return labels
 
 
+def _overlaps(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, list[Overlap]]:
+    rows = _rows_of(connection, _OVERLAPS, task_ids)
+    if not rows:
+        return {}
+    from agentmon.domain.overlaps import Overlap, OverlapKind  # noqa: PLC0415 - most first frames have none
+
+    overlaps: dict[str, list[Overlap]] = {}
+    for task_id, execution_id, other_id, number, kind, paths, count, is_own_doing, detail in rows:
+        listed = _parsed(paths)
+        overlaps.setdefault(str(task_id), []).append(
+            Overlap(
+                execution_id=ExecutionId(str(execution_id)),
+                other_id=ExecutionId(str(other_id)),
+                other_number=_integer(number),
+                kind=OverlapKind(str(kind)),
+                paths=tuple(map(str, listed)) if isinstance(listed, list) else (),
+                path_count=_integer(count),
+                is_own_doing=None if is_own_doing is None else bool(is_own_doing),
+                detail=str(detail),
+            )
+        )
+    return overlaps
+
+
 def read_spent(connection: sqlite3.Connection, task_ids: Sequence[str]) -> dict[str, Spent]:
     """Return by task what all of its runs took together; nothing of tasks that never ran."""
     return {
@@ -396,6 +471,8 @@ def _card(
     labels: tuple[str, ...],
     spent: Spent,
     changed: Sequence[object],
+    overlaps: tuple[Overlap, ...],
+    alternatives: Mapping[int, TaskStatus],
     money: MoneyFormat,
     workspace_names: Mapping[str, str],
 ) -> Card:
@@ -404,6 +481,7 @@ def _card(
     end_reason, wait_reason, not_before, paused_at, parked_until, park_note = row[15:21]
     activity, is_held, activity_note, working_dir, mode, due_at, archived_at, workspace_id = row[21:29]
     folder = _optional_text(working_dir) or ""
+    verification = _verdict(*row[31:34])
     is_queued = execution_status == ExecutionStatus.QUEUED
     waits_until = _latest(_optional_time(not_before), _optional_time(parked_until)) if is_queued else None
     return Card(
@@ -424,6 +502,7 @@ def _card(
             is_paused=paused_at is not None,
             is_stuck=error is not None,
             is_held=bool(is_held),
+            is_verifying=is_running(verification),
             activity=None if activity is None else Activity(str(activity)),
         ),
         exit_code=None if exit_code is None else _integer(exit_code),
@@ -453,7 +532,35 @@ def _card(
         workspace_name=workspace_names.get(str(workspace_id), ""),
         branch=_optional_text(row[29]) or "",
         worktree_path=_optional_text(row[30]) or "",
+        verification=verification,
+        pull_request="" if row[35] is None else _pull_request_label(row[34:39]),
+        overlaps=overlaps,
+        alternatives=alternatives,
     )
+
+
+def _pull_request_label(columns: Sequence[object]) -> str:
+    from agentmon.domain.pull_requests import (  # noqa: PLC0415 - most boards have none
+        ChecksState,
+        PullRequestState,
+        PullRequestStatus,
+        ReviewState,
+    )
+
+    number, state, is_draft, checks, review = columns
+    status = PullRequestStatus(
+        state=PullRequestState(str(state)),
+        is_draft=bool(is_draft),
+        checks=None if checks is None else ChecksState(str(checks)),
+        review=None if review is None else ReviewState(str(review)),
+    )
+    return status.label(None if number is None else _integer(number))
+
+
+def _verdict(status: object, command: object, took_ms: object) -> Verdict | None:
+    if status is None:
+        return None
+    return Verdict(VerificationStatus(str(status)), str(command), None if took_ms is None else _integer(took_ms))
 
 
 def _command_word(slug: object, input_context: object) -> str | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 BOARD_COUNTS: Final = (
     "SELECT t.status, t.workspace_id, t.cards FROM board_counts t "
-    "WHERE t.status IN ('todo', 'in_progress', 'blocked', 'done', 'cancelled') {scope} AND t.cards > 0"
+    "WHERE t.status IN ('todo', 'in_progress', 'blocked', 'review', 'done', 'cancelled') {scope} AND t.cards > 0"
 )
 """Status, workspace and number of cards on the board; columns without any are missing."""
 

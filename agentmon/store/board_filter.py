@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DUE_WITHIN_DAYS: Final = 7
 _LAST: Final = "\U0010ffff"
-_OPEN_TASK: Final = "t.status IN ('todo', 'in_progress', 'blocked')"
+_OPEN_TASK: Final = "t.status IN ('todo', 'in_progress', 'blocked', 'review')"
 _STATES: Final = {
     CardState.NEEDS_YOU: f"t.id IN (SELECT o.task_id FROM executions o WHERE {OPEN} AND {NEEDS_YOU})",
     CardState.RUNNING: f"t.id IN (SELECT o.task_id FROM executions o WHERE {OPEN} AND o.status <> 'queued')",

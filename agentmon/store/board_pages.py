@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from agentmon.store.board import find_place, read_board, read_spent
+from agentmon.store.board import find_place, read_alternatives, read_board, read_spent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agentmon.domain.board import BoardPage, BoardSort, ColumnRequest
+    from agentmon.domain.board import BoardPage, BoardSort, Card, ColumnRequest
     from agentmon.domain.ids import TaskId
     from agentmon.domain.spending import Spent
     from agentmon.domain.task_status import TaskStatus
@@ -58,6 +58,10 @@ class BoardRepository:
         for piece in pieces:
             found |= await self._database.read(partial(read_spent, task_ids=piece))
         return found
+
+    async def alternatives(self, task_id: TaskId, *, money_words: Mapping[str, str]) -> tuple[Card, ...]:
+        """Return the cards that are alternatives of each other, the task's own among them, by number."""
+        return await self._database.read(lambda connection: read_alternatives(connection, task_id, money_words))
 
     async def locate(
         self,

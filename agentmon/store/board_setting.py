@@ -13,7 +13,7 @@ from agentmon.store.money_setting import words_of_file
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-LIMITED: Final = (TaskStatus.TODO, TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED)
+LIMITED: Final = (TaskStatus.TODO, TaskStatus.IN_PROGRESS, TaskStatus.BLOCKED, TaskStatus.REVIEW)
 """The columns that can have a limit."""
 
 
@@ -22,7 +22,9 @@ def limit_name(status: TaskStatus) -> str:
     return f"limit_{status.value}"
 
 
-_NAMES: Final = ("sort", *map(limit_name, LIMITED))
+_NAMES: Final = ("sort", "review", *map(limit_name, LIMITED))
+_OFF: Final = frozenset({"false", "0", "no", "off", "f", "n"})
+"""As pydantic reads them. Source: its documentation, booleans."""
 BOARD_ROWS: Final = "SELECT key, value FROM settings WHERE key >= 'board.' AND key < 'board/'"
 ORDERS: Final = {
     BoardSort.ORDER: "t.sort_order, t.id",
@@ -49,6 +51,8 @@ class BoardSetting(NamedTuple):
 
     sort: BoardSort = BoardSort.ORDER
     limits: Mapping[TaskStatus, int] = {}
+    has_review: bool = True
+    """Whether what agents changed goes to Review before it is done."""
 
 
 def find_board_words(settings_file: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -70,7 +74,8 @@ def board_setting(words: Mapping[str, str], rows: Iterable[Sequence[object]]) ->
     told = {**words, **{name: stored[name] for name in _NAMES if name in stored}}
     limits = _limits(told)
     sort = told.get("sort", "").strip().lower()
-    return BoardSetting(BoardSort(sort) if sort in set(BoardSort) else BoardSort.ORDER, limits)
+    order = BoardSort(sort) if sort in set(BoardSort) else BoardSort.ORDER
+    return BoardSetting(order, limits, has_review=told.get("review", "").strip().lower() not in _OFF)
 
 
 def own_limits(workspace_settings: object) -> dict[TaskStatus, int]:

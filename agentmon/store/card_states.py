@@ -29,19 +29,36 @@ RANKS: Final = f"""ranks(task_id, place) AS MATERIALIZED (
 NO_RANK: Final = 4
 """The place of the rest."""
 
+OVERLAP_SHOWN: Final = "(v.path_count > 0 OR v.kind = 'checkout')"
+"""An overlap ``v`` is there now: one that is over keeps its row, without paths, while both runs live."""
+
+
+ALTERNATIVES: Final = """SELECT g.id FROM tasks g WHERE g.id = :task_id
+            OR g.alternatives_id = (SELECT own.alternatives_id FROM tasks own WHERE own.id = :task_id)"""
+"""The task ``:task_id`` and its alternatives."""
+
 
 def holds(task: str) -> str:
     """Return the condition that a task keeps what waits for it from starting, for the name of its row in a statement.
 
-    Only one that is done and has no open execution does not.
+    Only one that is done and has no open execution does not, or that has such an alternative.
     """
-    return f"""({task}.status <> 'done' OR EXISTS (SELECT 1 FROM executions r
-            WHERE r.task_id = {task}.id AND r.status IN ('cancelling', 'finalizing', 'queued', 'running')))"""
+    return f"""(({task}.status <> 'done' OR {_is_open(task)}) AND NOT EXISTS (SELECT 1 FROM tasks taken
+            WHERE taken.alternatives_id = {task}.alternatives_id AND taken.status = 'done'
+            AND NOT {_is_open("taken")}))"""
+
+
+def _is_open(task: str) -> str:
+    return f"""EXISTS (SELECT 1 FROM executions r
+            WHERE r.task_id = {task}.id AND r.status IN ('cancelling', 'finalizing', 'queued', 'running'))"""
 
 
 def awaited(task: str) -> str:
     """Return the ``domain.task_status.AwaitedState`` of a task, likewise; NULL when what waits for it may start."""
     return f"""CASE WHEN NOT {holds(task)} THEN NULL
+            WHEN EXISTS (SELECT 1 FROM tasks other WHERE other.alternatives_id = {task}.alternatives_id
+                AND other.id <> {task}.id AND other.status NOT IN ('blocked', 'cancelled')
+                AND other.deleted_at IS NULL) THEN ''
             WHEN {task}.deleted_at IS NOT NULL THEN 'deleted'
             WHEN {task}.status = 'cancelled' THEN 'cancelled'
             WHEN {task}.archived_at IS NOT NULL THEN 'archived'
@@ -56,4 +73,5 @@ def awaited(task: str) -> str:
                     WHEN l.status = 'failed' THEN 'failed' END
                 FROM executions l WHERE l.task_id = {task}.id
                 ORDER BY l.created_at DESC, l.id DESC LIMIT 1),
-                CASE WHEN {task}.assignee_agent_id IS NULL THEN '' ELSE 'not queued' END) END"""
+                CASE WHEN {task}.status = 'review' THEN 'in review'
+                    WHEN {task}.assignee_agent_id IS NULL THEN '' ELSE 'not queued' END) END"""

@@ -56,7 +56,7 @@ SELECT coalesce(sum(h.runs), 0) FROM held h WHERE {overlap("h.tree", tree(FOLDER
 # building the statement anew for each claim costs more than all else about it. `room` says how many more executions an
 # agent or a workspace may have: worked out once, not for each row of the queue, counted only where there is a limit;
 # one that failed too often gets a single place until it succeeds. The folder is as `Agent.work_folder` names it, and is
-# held from the claim on: the AI agents that work in it, above it and below it, in no working tree of their own, are
+# held from the claim on: the AI agents that work in it, above it and below it, in no worktree of their own, are
 # counted among what has a worker.
 _ROOMS: Final = f"""
 agent_room AS MATERIALIZED (
@@ -198,7 +198,7 @@ class ClaimRepository:
         that is spent, and takes nothing while the queue is paused. Urgent tasks come first, then the oldest; a retry
         counts as new. What waits longer than its reason ever asks for, or since a time to come, is due, since the clock
         was set back, and agents that were parked in that time are let go. The cards move to In progress in the same
-        transaction, which also says in which folder each works, and writes down the working trees that are to be made.
+        transaction, which also says in which folder each works, and writes down the worktrees that are to be made.
         When fewer come than asked for, another call may find more.
 
         Args:
@@ -206,7 +206,7 @@ class ClaimRepository:
             max_running: Most executions that may have a process, over all workers.
             park_after: An agent with this many failures in a row gets one place only; 0 means that none does.
             limit: Most executions to take.
-            worktrees: Where working trees are made; None leaves what needs a new one in the queue.
+            worktrees: Where worktrees are made; None leaves what needs a new one in the queue.
             at: The time now.
         """
         executions, tasks = tables.executions, tables.tasks
@@ -287,6 +287,20 @@ class ClaimRepository:
         async with self._database.reading() as connection:
             holder: int | None = (await connection.execute(statement, {"task_id": task_id})).scalar()
         return holder
+
+    async def numbers_in_folder(self, folder: str, *, but: TaskId) -> tuple[int, ...]:
+        """Return the tasks, but for one, whose AI agents work in a folder, above it or below it: their numbers."""
+        statement = text(f"""
+            SELECT DISTINCT t.number FROM agents a
+            CROSS JOIN executions e INDEXED BY ix_executions_agent_id_status
+                ON e.agent_id = a.id AND e.status IN ('cancelling', 'finalizing', 'running')
+            CROSS JOIN tasks t ON t.id = e.task_id
+            WHERE a.tool_type = 'ai-agent' AND e.worktree_id IS NULL AND e.working_dir IS NOT NULL AND t.id <> :but
+              AND {overlap(tree("e.working_dir"), tree(":folder"))}
+            ORDER BY t.number
+        """)
+        async with self._database.reading() as connection:
+            return tuple((await connection.execute(statement, {"folder": folder, "but": but})).scalars())
 
     async def count_waiting(self) -> int:
         """Return how many executions are in the queue."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.domain.agents import DangerLevel
 from agentmon.domain.approvals import Approval, ApprovalListing, ApprovalRule, ApprovalStatus, RuleDecision
+from agentmon.domain.changes import CallChanges
 from agentmon.domain.conversation import AskChoice, AskKind, AskQuestion, PlanNews, PlanStatus, PlanStep
 from agentmon.domain.events import Actor, ActorType
 from agentmon.domain.ids import (
@@ -97,7 +98,15 @@ def operation_of(row: RowMapping) -> Operation:
         started_at=row["started_at"],
         finished_at=row["finished_at"],
         duration_ms=row["duration_ms"],
+        number=row["number"] if "number" in row and row["execution_id"] is not None else None,
+        changes=_call_changes_of(row["result"]),
     )
+
+
+def _call_changes_of(result: object) -> CallChanges | None:
+    if not isinstance(result, dict) or "files" not in result:
+        return None
+    return CallChanges(**result | {"paths": tuple(result["paths"])})
 
 
 def plan_of(payload: Mapping[str, object]) -> PlanNews:

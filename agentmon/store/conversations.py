@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import func, literal, select
 
 from agentmon.domain.events import EventType
+from agentmon.domain.operations import MessageRole
 from agentmon.store import tables
 from agentmon.store.conversation_mapping import message_of, operation_of, plan_of
 
 if TYPE_CHECKING:
     from agentmon.domain.conversation import PlanNews
-    from agentmon.domain.ids import ExecutionId, MessageId, SessionId
+    from agentmon.domain.ids import ExecutionId, MessageId, SessionId, TaskId
     from agentmon.domain.operations import Operation
     from agentmon.domain.sessions import Message
     from agentmon.store.database import Database
@@ -55,10 +56,52 @@ class ConversationRepository:
             conditions.append(operations.c.execution_id == execution_id)
         if not conditions:
             return ()
-        statement = select(operations).where(*conditions).order_by(operations.c.id.desc()).limit(max(0, limit))
+        number = func.row_number().over(partition_by=operations.c.execution_id, order_by=operations.c.id)
+        # A run's calls are numbered also where they are in several conversations.
+        runs = select(operations.c.execution_id).where(*conditions)
+        numbered = select(operations.c.id, number.label("number")).where(operations.c.execution_id.in_(runs)).subquery()
+        statement = (
+            select(operations, numbered.c.number)
+            .outerjoin(numbered, numbered.c.id == operations.c.id)
+            .where(*conditions)
+            .order_by(operations.c.id.desc())
+            .limit(max(0, limit))
+        )
         async with self._database.reading() as connection:
             rows = (await connection.execute(statement)).mappings().all()
         return tuple(operation_of(row) for row in reversed(rows))
+
+    async def last_answer(self, task_id: TaskId) -> str:
+        """Return what the agent of a task said last, which mostly sums up what it did; empty when it said nothing."""
+        messages, sessions = tables.messages, tables.sessions
+        statement = (
+            select(messages.c.content)
+            .join(sessions, sessions.c.id == messages.c.session_id)
+            .where(
+                sessions.c.task_id == task_id,
+                messages.c.role == MessageRole.ASSISTANT,
+                messages.c.is_thinking.is_(False),
+                messages.c.parent_ref.is_(None),
+            )
+            .order_by(messages.c.id.desc())
+            .limit(1)
+        )
+        async with self._database.reading() as connection:
+            return str((await connection.execute(statement)).scalar() or "")
+
+    async def operation(self, execution_id: ExecutionId, number: int) -> Operation | None:
+        """Return the tool call of an execution by its place among them, from 1; None when there is none."""
+        operations = tables.operations
+        statement = (
+            select(operations, literal(number).label("number"))
+            .where(operations.c.execution_id == execution_id)
+            .order_by(operations.c.id)
+            .offset(number - 1)
+            .limit(1)
+        )
+        async with self._database.reading() as connection:
+            row = (await connection.execute(statement)).mappings().first() if number > 0 else None
+        return None if row is None else operation_of(row)
 
     async def plan(self, execution_id: ExecutionId) -> PlanNews | None:
         """Return the agent's plan as it stands now; None when it told of none."""

@@ -9,17 +9,19 @@ from sqlalchemy import insert, select
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import ActorType, TaskEventType
+from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.executions import CommandCause, CommandType
+from agentmon.domain.executions import CommandCause, CommandType, hears_late
 from agentmon.domain.ids import CommandId, ExecutionId, new_id
 from agentmon.domain.live_state import live_state
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.idempotency import find_result, note_result
-from agentmon.store.mapping import command_of
+from agentmon.store.mapping import command_of, ending_of
+from agentmon.store.review_comments import note_comments_sent
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -47,6 +49,7 @@ class CommandRepository:
         self,
         execution_id: ExecutionId,
         *commands: tuple[CommandType, Mapping[str, object]],
+        comment_ids: Sequence[str] = (),
         key: IdempotencyKey | None = None,
         actor: Actor,
         at: datetime,
@@ -56,6 +59,7 @@ class CommandRepository:
         Args:
             execution_id: What they are for.
             *commands: What is asked, with the payload that ``CommandType`` describes: all of it, or nothing.
+            comment_ids: The comments on changes that are sent with it.
             key: Of the request for them; what came of the same one before is returned instead.
             actor: Who asks.
             at: The time now.
@@ -74,14 +78,23 @@ class CommandRepository:
                 return CommandId(known)
             row = (
                 await connection.execute(
-                    select(executions.c.status, executions.c.end_reason, executions.c.task_id).where(
-                        executions.c.id == execution_id
-                    )
+                    select(
+                        executions.c.status,
+                        executions.c.end_reason,
+                        executions.c.task_id,
+                        executions.c.mode,
+                        executions.c.ending,
+                    ).where(executions.c.id == execution_id)
                 )
             ).first()
             if row is None:
                 raise NotFoundError("there is no such execution")
-            if ExecutionStatus(row.status) is not ExecutionStatus.RUNNING:
+            is_heard = ExecutionStatus(row.status) is ExecutionStatus.RUNNING or (
+                all(command_type is CommandType.MESSAGE for command_type, _ in commands)
+                and row.ending is not None
+                and hears_late(ExecutionStatus(row.status), ExecutionMode(row.mode), ending_of(row.ending))
+            )
+            if not is_heard:
                 state = live_state(ExecutionStatus(row.status), end_reason=row.end_reason)
                 raise ConflictError(f"nobody listens, its run: {state.value}", hint="run the task again")
             if any(command_type in _SAYING for command_type, _ in commands):
@@ -99,6 +112,7 @@ class CommandRepository:
                     payload=told | _told(payload),
                     at=at,
                 )
+            await note_comments_sent(connection, comment_ids, at=at)
             await note_result(connection, key, command_id, actor=actor, at=at)
             return command_id
 

@@ -21,6 +21,7 @@ from agentmon.store.conversation_starts import begin_conversation
 from agentmon.store.dependencies import drop_dependencies, read_prerequisites
 from agentmon.store.idempotency import find_result, note_result
 from agentmon.store.mapping import event_of, execution_of
+from agentmon.store.review_comments import note_comments_sent
 from agentmon.store.stops import ask_to_stop, cancel_queued, find_open
 from agentmon.store.task_moves import ask_about_waiting, move_task, open_column_of, require_on_board
 
@@ -70,6 +71,7 @@ class ExecutionRepository:
             execution = await queue_execution(
                 connection, request, execution_id=execution_id, log_file_path=log_file_path, actor=actor, at=at
             )
+            await note_comments_sent(connection, request.comment_ids, at=at)
             await note_result(connection, key, execution.id, actor=actor, at=at)
             return execution
 

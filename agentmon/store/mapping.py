@@ -35,6 +35,7 @@ from agentmon.domain.ids import (
 from agentmon.domain.refusals import Refusal, RefusalKind
 from agentmon.domain.task_status import AwaitedState, Priority, TaskStatus
 from agentmon.domain.tasks import AwaitedTask, InputContext, Schedule, Task, Workspace
+from agentmon.domain.verifications import Verdict, VerificationStatus
 from agentmon.domain.worktrees import Isolation
 from agentmon.store.optional_columns import optional
 from agentmon.store.session_configs import session_config_of
@@ -73,6 +74,7 @@ def task_of(row: RowMapping) -> Task:
         version=row["version"],
         archived_at=row["archived_at"],
         deleted_at=row["deleted_at"],
+        alternatives_id=optional(TaskId, row["alternatives_id"]),
         created_at=row["created_at"],
         updated_at=row["updated_at"],
     )
@@ -89,7 +91,7 @@ def input_context_of(stored: Mapping[str, object]) -> InputContext:
     """Return the input context of the JSON object of a task; parts of another shape count as absent."""
     args, env_overrides, env_passed = stored.get("args"), stored.get("env_overrides"), stored.get("env_passed")
     capability_key, working_dir = stored.get("capability_key"), stored.get("working_dir")
-    base = stored.get("base")
+    base, verify_retries = stored.get("base"), stored.get("verify_retries")
     max_retries, prompt_additions = stored.get("max_retries"), stored.get("prompt_additions")
     return InputContext(
         capability_key=capability_key if isinstance(capability_key, str) else None,
@@ -103,7 +105,14 @@ def input_context_of(stored: Mapping[str, object]) -> InputContext:
         env_passed=tuple(str(name) for name in env_passed) if isinstance(env_passed, list) else (),
         prompt_additions=prompt_additions if isinstance(prompt_additions, str) else "",
         max_retries=max_retries if isinstance(max_retries, int) else 0,
+        verify=text_of(stored.get("verify")),
+        verify_retries=verify_retries if isinstance(verify_retries, int) else None,
     )
+
+
+def text_of(stored: object) -> str | None:
+    """Return what is stored as a text; None for anything else."""
+    return stored if isinstance(stored, str) else None
 
 
 def isolation_of(stored: object) -> Isolation | None:
@@ -124,7 +133,11 @@ def input_context_row(context: InputContext) -> dict[str, object]:
         "prompt_additions": context.prompt_additions,
         "max_retries": context.max_retries,
     }
-    return {name: part for name, part in parts.items() if part}
+    # Of these an empty one, and 0, say something too.
+    verifying = {"verify": context.verify, "verify_retries": context.verify_retries}
+    return {name: part for name, part in parts.items() if part} | {
+        name: part for name, part in verifying.items() if part is not None
+    }
 
 
 def capability_of(row: RowMapping) -> Capability:
@@ -186,6 +199,7 @@ def agent_of(row: RowMapping, capabilities: tuple[Capability, ...], tools: Mappi
         instructions=row["instructions"],
         tools=tools,
         isolation=isolation_of(metadata.get("isolation")),
+        verify=text_of(metadata.get("verify")),
         icon=str(metadata.get("icon", "")),
         color=str(metadata.get("color", "")),
         description=str(metadata.get("description", "")),
@@ -247,11 +261,21 @@ def execution_of(row: RowMapping) -> Execution:
         lines_added=row["lines_added"],
         lines_removed=row["lines_removed"],
         worktree_id=optional(WorktreeId, row["worktree_id"]),
+        verify_retry=row["verify_retry"],
+        verification=verdict_of(row),
         ending=None if row["ending"] is None else ending_of(row["ending"]),
         journal_problem=row["journal_problem"],
         tokens_used=row["tokens_used"],
         cost_nano=row["cost_nano"],
     )
+
+
+def verdict_of(row: RowMapping) -> Verdict | None:
+    """Return what a row of ``executions`` shows of the newest verification; None when there is none."""
+    status = row["verification_status"]
+    if status is None:
+        return None
+    return Verdict(VerificationStatus(status), row["verification_command"], row["verification_ms"])
 
 
 def ending_document(ending: ExecutionEnding) -> dict[str, object]:

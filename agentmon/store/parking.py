@@ -34,6 +34,7 @@ LAST_REST: Final = timedelta(hours=1)
 _COMMANDS: Final = frozenset({ToolType.CLI_TOOL, ToolType.SHELL_UTIL})
 _COMMANDS_LOOKED_AT: Final = 200
 _FAILURES: Final = frozenset({ExecutionStatus.FAILED, ExecutionStatus.TIMED_OUT})
+_NO_FAULT: Final = frozenset({EndReason.LOST, EndReason.TERMINATED, EndReason.UNVERIFIED})
 _NOT_PARKED: Final = {"parked_until": None, "parked_at": None, "park_reason": None, "park_note": None}
 # Plain SQL, since each claim asks it while all others wait.
 _RELEASE_AFTER_SET_BACK: Final = text("""
@@ -57,7 +58,7 @@ async def count_ending(
     Of an AI agent that is the agent as a whole. Of a tool, or any command, it is the command: what else the tool is
     asked to do has nothing to do with it, and a person who runs the command once more is not held back.
     After the rest it may try again; when it fails as well the next rest is twice as long, up to an hour. What is no
-    fault of the program does not count: a stop, a lost host.
+    fault of the program does not count: a stop, a lost host, work that did not pass its verification.
 
     Args:
         connection: Of the caller's transaction.
@@ -80,7 +81,7 @@ async def count_ending(
             .values(**_NOT_PARKED, updated_at=at)
         )
         return
-    if status not in _FAILURES or reason in {EndReason.LOST, EndReason.TERMINATED}:
+    if status not in _FAILURES or reason in _NO_FAULT:
         return
     if await _tool_type(connection, row["agent_id"]) in _COMMANDS:
         tries = await _command_streak(connection, row) if park_after else 0
@@ -128,7 +129,7 @@ async def _command_streak(connection: AsyncConnection, row: RowMapping) -> int:
     for other in await connection.execute(others):
         if other.status is ExecutionStatus.SUCCEEDED:
             break
-        if other.status in _FAILURES and other.end_reason not in {EndReason.LOST, EndReason.TERMINATED}:
+        if other.status in _FAILURES and other.end_reason not in _NO_FAULT:
             streak += other.retry_count + 1
     return streak
 

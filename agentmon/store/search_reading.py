@@ -37,6 +37,7 @@ _UNINDEXED_ROWS: Final = 2_000
 _SHARES_OF_KIND: Final = 2
 _LABELLED_TASKS: Final = 1_000
 _LONGEST_NUMBER: Final = 15
+_IS_NO_ASCII: Final = "{} GLOB '*[^ -~]*'"
 
 _SCOPE: Final = "t.deleted_at IS NULL AND (:workspace_id IS NULL OR t.id IS NULL OR t.workspace_id = :workspace_id)"
 _OF_TASK: Final = "t.id, t.number, t.title, w.root_path, t.archived_at IS NOT NULL"
@@ -56,7 +57,8 @@ class _Rows:
     """How rows of one kind are read."""
 
     kind: SearchKind
-    index: WordIndex
+    index: WordIndex | None
+    """None where rows are so small that all are looked through."""
     key: str
     text: str
     """What is looked through and shown, as SQL."""
@@ -91,6 +93,18 @@ _OPERATIONS: Final = _Rows(
     at="operations.started_at",
     of_session=f"operations.session_id, operations.execution_id, {_TITLE}",
     joins=_OF_SESSION.format(row="operations"),
+)
+_CHANGES: Final = _Rows(
+    kind=SearchKind.CHANGES,
+    index=None,
+    key="changes.id",
+    text="changes.path || coalesce(char(10) || changes.old_path, '')",
+    raw="changes.path || coalesce(char(10) || changes.old_path, '')",
+    where="changes.change_type",
+    at="changes.created_at",
+    of_session="NULL, changes.execution_id, t.title",
+    joins="JOIN executions e ON e.id = changes.execution_id JOIN tasks t ON t.id = e.task_id "
+    "JOIN workspaces w ON w.id = t.workspace_id",
 )
 _DOCUMENTS: Final = _Rows(
     kind=SearchKind.DOCUMENTS,
@@ -127,7 +141,7 @@ _TASKS: Final = _Rows(
     of_session="NULL, NULL, tasks.title",
     joins="JOIN tasks t ON t.id = tasks.id JOIN workspaces w ON w.id = t.workspace_id",
 )
-_ROWS: Final = {rows.kind: rows for rows in (_TASKS, _SESSIONS, _MESSAGES, _OPERATIONS, _DOCUMENTS)}
+_ROWS: Final = {rows.kind: rows for rows in (_TASKS, _SESSIONS, _MESSAGES, _OPERATIONS, _CHANGES, _DOCUMENTS)}
 
 
 class SearchReader:
@@ -268,7 +282,7 @@ class SearchReader:
             hits=tuple(ordered[:limit]),
             has_more=len(hits) > limit,
             is_cut=is_cut and len(hits) <= limit,
-            unindexed=0 if is_cut else self._count_unindexed(rows.index),
+            unindexed=0 if is_cut or rows.index is None else self._count_unindexed(rows.index),
         )
 
     def _candidates(self, rows: _Rows, query: SearchQuery, workspace_id: str | None) -> Iterator[tuple[object, ...]]:
@@ -277,8 +291,19 @@ class SearchReader:
             f"SELECT {rows.key}, {rows.text}, {rows.where}, {rows.at}, {_OF_TASK}, {rows.of_session} FROM "
             f"{{source}} {rows.joins} WHERE {_SCOPE} AND "
         )
-        joined = f"CROSS JOIN {index.rows} ON {index.rows}.rowid = "
         scope: dict[str, object] = {"workspace_id": workspace_id}
+        if index is None:
+            # The database compares what has no accents; all else is for who looks at the rows.
+            parts = [part for word in query.words for part in word.parts if part.isascii()]
+            held = {f"part{at}": part for at, part in enumerate(parts)}
+            has_parts = "".join(
+                f" AND (instr(lower({rows.raw}), :{name}) OR {_IS_NO_ASCII.format(rows.raw)})" for name in held
+            )
+            yield from self._connection.execute(
+                select.format(source=rows.kind) + f"true{has_parts} ORDER BY {rows.kind}.rowid DESC", scope | held
+            )
+            return
+        joined = f"CROSS JOIN {index.rows} ON {index.rows}.rowid = "
         if rows is _TASKS:
             yield from self._tasks_by_number_or_label(select, query, scope)
         match = _match(query, _usual if index is not MESSAGES else _of_messages)

@@ -16,6 +16,7 @@ from agentmon.domain.executions import CommandType
 from agentmon.domain.life_cycles import SESSION_MOVES, require_session_move
 from agentmon.domain.operations import OperationStatus
 from agentmon.domain.sessions import SessionStatus, registry_status
+from agentmon.domain.unheard import ENDED_BEFORE
 from agentmon.store import tables
 from agentmon.store.audit import append_task_events
 from agentmon.store.task_moves import SYSTEM_ACTOR
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 APPROVAL_SOURCE: Final = "approval"
 """The source of an activity that follows from a request that is not decided."""
-UNHEARD: Final = "its agent ended before this reached it"
-"""What became of a command that nobody heard."""
 _FOR_AGENTS: Final = frozenset(CommandType) - {
     CommandType.STOP,
     CommandType.KILL,
@@ -199,7 +198,7 @@ async def _note_unheard(connection: AsyncConnection, row: RowMapping, *, at: dat
             commands.c.error.is_(None),
             commands.c.type.in_(sorted(_FOR_AGENTS)),
         )
-        .values(error=UNHEARD, is_queued=False)
+        .values(error=ENDED_BEFORE, is_queued=False)
         .returning(commands.c.id)
     )
     command_ids = {one.id for one in unheard.all()}
@@ -214,7 +213,7 @@ async def _note_unheard(connection: AsyncConnection, row: RowMapping, *, at: dat
         [
             (
                 row["task_id"],
-                {"execution_id": row["id"], "approval_id": one.id, "title": one.title, "cause": UNHEARD},
+                {"execution_id": row["id"], "approval_id": one.id, "title": one.title, "cause": ENDED_BEFORE},
             )
             for one in closed.all()
             if one.command_id in command_ids

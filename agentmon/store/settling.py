@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 
 from agentmon.domain.card_moves import status_at_end
+from agentmon.domain.errors import ConflictError, NotFoundError
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_status import LIVE_STATUSES, EndReason, ExecutionStatus
 from agentmon.domain.exit_codes import failure_text
@@ -16,10 +19,13 @@ from agentmon.domain.life_cycles import require_execution_move
 from agentmon.domain.live_state import live_state
 from agentmon.domain.refusals import RefusalKind
 from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.verifications import VerificationStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.conversation_names import name_found_conversation
 from agentmon.store.errors import refusal_of_a_row
+from agentmon.store.executions import queue_execution
+from agentmon.store.late_messages import close_commands, find_late, say_in, say_in_next_try, tell_unheard
 from agentmon.store.mapping import ending_document, ending_of
 from agentmon.store.parking import count_ending, park_for_quota
 from agentmon.store.retries import find_wait_end, queue_after_failure, queue_until
@@ -34,14 +40,30 @@ from agentmon.store.task_moves import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import RowMapping
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from agentmon.domain.executions import ExecutionEnding
+    from agentmon.domain.executions import ExecutionCommand, ExecutionEnding, FollowUp
     from agentmon.store.database import Database
+
+_log = logging.getLogger(__name__)
+
+_UNDECIDED: Final = text("""
+SELECT 1 FROM tasks t JOIN tasks v ON v.alternatives_id = t.alternatives_id AND v.id <> t.id
+WHERE t.id = :task_id AND v.deleted_at IS NULL AND v.status <> 'cancelled' AND NOT EXISTS (
+    SELECT 1 FROM tasks taken WHERE taken.alternatives_id = t.alternatives_id AND taken.status = 'done')
+LIMIT 1
+""")
+_UNSEEN_CHANGES: Final = text("""
+SELECT 1 FROM executions e JOIN agents a ON a.id = e.agent_id
+WHERE e.task_id = :task_id AND e.changed_files > 0 AND a.tool_type = 'ai-agent' AND e.created_at > coalesce((
+    SELECT max(m.created_at) FROM task_events m
+    WHERE m.task_id = :task_id AND m.event_type = 'task_moved' AND json_extract(m.payload, '$.to') = 'done'), '')
+LIMIT 1
+""")
 
 
 class SettlementRepository:
@@ -74,18 +96,27 @@ class SettlementRepository:
             )
 
     async def settle(
-        self, execution_ids: Collection[ExecutionId], *, park_after: int, at: datetime
+        self,
+        execution_ids: Collection[ExecutionId],
+        *,
+        park_after: int,
+        reviews: bool = False,
+        follow_ups: Mapping[ExecutionId, FollowUp | None] = MappingProxyType({}),
+        at: datetime,
     ) -> tuple[Mapping[ExecutionId, bool], Mapping[ExecutionId, Exception]]:
         """Let the noted ends count, in one transaction: each as a whole or not at all.
 
         Args:
             execution_ids: What is finalizing; what is not is passed over.
             park_after: After how many failures in a row an agent is parked; 0 means never.
+            reviews: Whether a person looks at what AI agents changed before it is done.
+            follow_ups: What goes on with those whose work did not pass, unless somebody stopped them or moved their
+                card, and with those that were spoken to too late; None where nothing can.
             at: The time now.
 
         Returns:
             The executions whose try is over, each with whether it was queued again, and those whose end cannot be
-            written, each with the reason.
+            written, each with the reason: ``SpokenToError`` when one has come that ``follow_ups`` lacks.
 
         Raises:
             StoreError: The database as a whole cannot be written; nothing was.
@@ -101,16 +132,31 @@ class SettlementRepository:
                 execution_id = ExecutionId(row["id"])
                 try:
                     async with connection.begin_nested():
-                        over[execution_id] = await _settle(connection, row, park_after=park_after, at=at)
+                        over[execution_id] = await _settle(
+                            connection, row, park_after=park_after, reviews=reviews, follow_ups=follow_ups, at=at
+                        )
                         # It may have been called done while it ran.
                         await free_dependents(connection, row["task_id"], at=at)
                         await ask_about_waiting(connection, row["task_id"], at=at)
+                except SpokenToError as error:
+                    problems[execution_id] = error
                 except Exception as error:
                     refusal = refusal_of_a_row(error)
                     if refusal is None:
                         raise
                     problems[execution_id] = refusal
         return over, problems
+
+    async def late_messages(
+        self, execution_ids: Collection[ExecutionId]
+    ) -> Mapping[ExecutionId, tuple[ExecutionCommand, ...]]:
+        """Return what was said to the agents of executions that had ended before they heard it, oldest first."""
+        async with self._database.reading() as connection:
+            return await find_late(connection, execution_ids)
+
+
+class SpokenToError(ConflictError):
+    """Somebody said something to an agent that has ended, and what goes on with its conversation is not made yet."""
 
 
 async def begin_end(
@@ -138,8 +184,16 @@ async def begin_end(
     return ending
 
 
-async def _settle(connection: AsyncConnection, row: RowMapping, *, park_after: int, at: datetime) -> bool:
-    ending = ending_of(row["ending"])
+async def _settle(
+    connection: AsyncConnection,
+    row: RowMapping,
+    *,
+    park_after: int,
+    reviews: bool,
+    follow_ups: Mapping[ExecutionId, FollowUp | None],
+    at: datetime,
+) -> bool:
+    ending = _with_verdict(ending_of(row["ending"]), row["verification_status"])
     status = ending.status
     if status is not ExecutionStatus.SUCCEEDED and await is_asked_to_stop(connection, row["id"], row["attempt"]):
         status = ExecutionStatus.CANCELLED
@@ -159,6 +213,7 @@ async def _settle(connection: AsyncConnection, row: RowMapping, *, park_after: i
         if refusal.kind is RefusalKind.USAGE_LIMIT:
             await park_for_quota(connection, row["agent_id"], refusal, until=wait_end, at=at)
         await close_conversation(connection, row, status, is_queued_again=True, at=ending.ended_at)
+        await say_in_next_try(connection, row)
         await queue_until(connection, row, refusal, until=wait_end, at=at)
         return True
     tasks = tables.tasks
@@ -166,21 +221,135 @@ async def _settle(connection: AsyncConnection, row: RowMapping, *, park_after: i
     present_column = TaskStatus(task["status"])
     may_retry = status is ExecutionStatus.FAILED and ending.may_retry and refusal is None and present_column.is_open
     is_queued_again = may_retry and row["retry_count"] < row["max_retries"]
-    await close_conversation(connection, row, status, is_queued_again=is_queued_again, at=ending.ended_at)
+    is_unverified = status is ExecutionStatus.FAILED and ending.reason is EndReason.UNVERIFIED
+    # Of one whose work did not pass the conversation came to its end.
+    talk_status = ExecutionStatus.SUCCEEDED if is_unverified else status
+    await close_conversation(connection, row, talk_status, is_queued_again=is_queued_again, at=ending.ended_at)
     if is_queued_again:
+        await say_in_next_try(connection, row)
         await queue_after_failure(connection, row, error, at=at)
     await count_ending(connection, row, status, ending.reason, park_after=park_after, at=at)
     if is_queued_again:
         return True
-    is_card_cancelled = await is_card_to_be_cancelled(connection, row["id"])
+    is_sent_back = is_unverified and present_column is TaskStatus.IN_PROGRESS
+    if await _goes_on(connection, row, status, is_sent_back=is_sent_back, follow_ups=follow_ups, at=at):
+        return False
     # Of one that agentmon stopped by itself, a person has to decide what becomes of it.
     outcome = status if stop_reason is None else ExecutionStatus.FAILED
-    target = status_at_end(present_column, outcome, is_card_cancelled=is_card_cancelled)
-    if target is TaskStatus.TODO and target is not present_column:
-        target = await open_column_of(connection, row["task_id"])
-    state = live_state(status, end_reason=ending.reason)
-    await move_task(connection, task, target, actor=SYSTEM_ACTOR, at=at, cause=f"its run: {state.value}")
+    cause = f"its run: {live_state(status, end_reason=ending.reason).value}"
+    await _move_card(connection, row, task, outcome, reviews=reviews, cause=cause, at=at)
     return False
+
+
+async def _goes_on(
+    connection: AsyncConnection,
+    row: RowMapping,
+    status: ExecutionStatus,
+    *,
+    is_sent_back: bool,
+    follow_ups: Mapping[ExecutionId, FollowUp | None],
+    at: datetime,
+) -> bool:
+    """Queue what goes on with the conversation; return whether there is that.
+
+    Raises:
+        SpokenToError: That is to be made first.
+    """
+    execution_id = ExecutionId(row["id"])
+    late: tuple[ExecutionCommand, ...] = ()
+    goes_on = status is ExecutionStatus.SUCCEEDED or is_sent_back
+    # Who asked for its end wants nothing to follow; cancelling the card asks for that, too.
+    if goes_on and not await is_asked_to_stop(connection, row["id"], row["attempt"]):
+        late = (await find_late(connection, [execution_id])).get(execution_id, ())
+    if late and execution_id not in follow_ups:
+        raise SpokenToError("somebody spoke to its agent meanwhile")
+    if (late or is_sent_back) and await _queue_follow_up(connection, row, follow_ups.get(execution_id), late, at=at):
+        return True
+    await tell_unheard(connection, row, at=at)
+    return False
+
+
+async def _move_card(
+    connection: AsyncConnection,
+    row: RowMapping,
+    task: RowMapping,
+    outcome: ExecutionStatus,
+    *,
+    reviews: bool,
+    cause: str,
+    at: datetime,
+) -> None:
+    present = TaskStatus(task["status"])
+    is_card_cancelled = await is_card_to_be_cancelled(connection, row["id"])
+    is_reviewed = outcome is ExecutionStatus.SUCCEEDED and (
+        (reviews and await _has_unseen_changes(connection, task["id"])) or await _is_undecided(connection, task["id"])
+    )
+    target = status_at_end(present, outcome, is_card_cancelled=is_card_cancelled, is_reviewed=is_reviewed)
+    if target is TaskStatus.TODO and target is not present:
+        target = await open_column_of(connection, row["task_id"])
+    await move_task(connection, task, target, actor=SYSTEM_ACTOR, at=at, cause=cause)
+
+
+async def _is_undecided(connection: AsyncConnection, task_id: str) -> bool:
+    """Return whether a person has to choose between a task and its alternatives."""
+    return (await connection.execute(_UNDECIDED, {"task_id": task_id})).first() is not None
+
+
+async def _has_unseen_changes(connection: AsyncConnection, task_id: str) -> bool:
+    """Return whether AI agents changed something for a task since it was last called done."""
+    return (await connection.execute(_UNSEEN_CHANGES, {"task_id": task_id})).first() is not None
+
+
+def _with_verdict(ending: ExecutionEnding, verdict: VerificationStatus | None) -> ExecutionEnding:
+    """Return the ending; whatever became of the step that looks after it, nothing succeeds without a pass."""
+    if ending.status is not ExecutionStatus.SUCCEEDED or verdict in {None, VerificationStatus.PASSED}:
+        return ending
+    return replace(ending, status=ExecutionStatus.FAILED, reason=EndReason.UNVERIFIED, may_retry=False)
+
+
+async def _queue_follow_up(
+    connection: AsyncConnection,
+    row: RowMapping,
+    follow_up: FollowUp | None,
+    late: Sequence[ExecutionCommand],
+    *,
+    at: datetime,
+) -> bool:
+    """Queue what the agent of a run does next, which is told what came too late; return whether there is that."""
+    if follow_up is None:
+        return False
+    try:
+        async with connection.begin_nested():
+            await queue_execution(
+                connection,
+                follow_up.request,
+                execution_id=follow_up.id,
+                log_file_path=follow_up.log_file_path,
+                actor=SYSTEM_ACTOR,
+                at=at,
+            )
+            executions = tables.executions
+            await connection.execute(
+                update(executions).where(executions.c.id == follow_up.id).values(verify_retry=follow_up.verify_retry)
+            )
+            await say_in(connection, late, follow_up.id, follow_up.message_ids, at=at)
+    except (ConflictError, NotFoundError) as error:
+        _log.warning("task %s: its agent cannot go on: %s", follow_up.request.task_id, error)
+        return False
+    if follow_up.verify_retry:
+        await append_task_event(
+            connection,
+            task_id=row["task_id"],
+            actor=SYSTEM_ACTOR,
+            event_type=TaskEventType.EXECUTION_REQUEUED,
+            payload={
+                "execution_id": row["id"],
+                "retry_count": follow_up.verify_retry,
+                "max_retries": follow_up.verify_retries,
+            },
+            at=at,
+        )
+    return True
 
 
 async def _write_ending(
@@ -209,12 +378,7 @@ async def _write_ending(
     )
     if ending.session_ref is not None:
         await name_found_conversation(connection, row, ending.session_ref)
-    commands = tables.execution_commands
-    await connection.execute(
-        update(commands)
-        .where(commands.c.execution_id == row["id"], commands.c.delivered_at.is_(None))
-        .values(delivered_at=at)
-    )
+    await close_commands(connection, row["id"], at=at)
     await append_task_event(
         connection,
         task_id=row["task_id"],

@@ -8,6 +8,7 @@ import time
 from contextlib import closing
 
 from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT
+from agentmon.store.card_states import OVERLAP_SHOWN
 from agentmon.store.money_setting import MONEY_KEYS, money_words_of
 from agentmon.store.revision import HEAD_REVISION
 
@@ -29,6 +30,13 @@ WHERE status IN ('cancelling', 'finalizing', 'queued', 'running') AND (
     (status = 'running' AND activity = 'waiting' AND paused_at IS NULL AND error IS NULL)
     OR (status = 'queued' AND (is_held OR activity = 'waiting')))
 """
+OVERLAPPING = f"""
+SELECT count(DISTINCT v.execution_id) FROM overlaps v
+CROSS JOIN executions e ON e.id = v.execution_id AND e.status IN ('running', 'cancelling')
+CROSS JOIN executions x ON x.id = v.other_id AND x.status IN ('running', 'cancelling')
+WHERE {OVERLAP_SHOWN}
+"""
+"""Live runs that get into each other's way."""
 _LIMIT_KEY = "worker.max_running"
 _PAUSE_KEY = "queue.paused"
 _ZONE_KEY = "usage.zone"
@@ -53,6 +61,7 @@ class StatusCounts:
         "is_paused",
         "money_words",
         "needs_you",
+        "overlapping",
         "queued",
         "running",
         "running_limit",
@@ -69,6 +78,7 @@ class StatusCounts:
         queued: int = 0,
         is_paused: bool = False,
         needs_you: int = 0,
+        overlapping: int = 0,
         cost_today_nano: int = 0,
         unpriced_today: int = 0,
         tokens_today: int = 0,
@@ -81,6 +91,7 @@ class StatusCounts:
         self.queued = queued
         self.is_paused = is_paused
         self.needs_you = needs_you
+        self.overlapping = overlapping
         self.cost_today_nano = cost_today_nano
         self.unpriced_today = unpriced_today
         self.tokens_today = tokens_today
@@ -91,8 +102,9 @@ class StatusCounts:
 
     def as_document(self) -> dict[str, int | bool | str | None]:
         """Return the numbers by name, in the order of the status line."""
-        names = ("running", "running_limit", "queued", "is_paused", "needs_you", "cost_today_nano", "tokens_today")
-        form = {name: getattr(self, name) for name in (*names, "unpriced_today", "budget_today_nano")}
+        names = ("running", "running_limit", "queued", "is_paused", "needs_you", "overlapping", "cost_today_nano")
+        more = ("tokens_today", "unpriced_today", "budget_today_nano")
+        form = {name: getattr(self, name) for name in (*names, *more)}
         return {**form, "worker_seen_at": moment_text_of(self.worker_seen_at)}
 
 
@@ -109,6 +121,7 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
                 return None
             counts = dict(connection.execute(OPEN_EXECUTIONS).fetchall())
             needs_you = connection.execute(NEEDING_YOU).fetchone()[0]
+            overlapping = connection.execute(OVERLAPPING).fetchone()[0]
             settings = StoredSettings(connection.execute(SETTINGS).fetchall())
             cost, unpriced, tokens, budget = connection.execute(TODAY, {"today": settings.today()}).fetchone()
     except (sqlite3.Error, KeyError, ValueError):
@@ -120,6 +133,7 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
         queued=counts.get("queued", 0),
         is_paused=settings.is_paused,
         needs_you=needs_you,
+        overlapping=overlapping,
         cost_today_nano=cost,
         unpriced_today=unpriced,
         tokens_today=tokens,

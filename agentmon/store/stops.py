@@ -13,6 +13,7 @@ from agentmon.domain.life_cycles import require_execution_move
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
 from agentmon.store.execution_commands import add_command
+from agentmon.store.late_messages import close_commands, tell_unheard
 from agentmon.store.mapping import execution_of
 from agentmon.store.session_moves import close_conversation
 
@@ -56,6 +57,9 @@ async def cancel_queued(connection: AsyncConnection, execution: Execution, *, ac
     row = cancelled.mappings().first()
     if row is not None:
         await close_conversation(connection, row, ExecutionStatus.CANCELLED, is_queued_again=False, at=at)
+        # What a try that is over did not hear was left for this one.
+        await tell_unheard(connection, row, at=at)
+        await close_commands(connection, execution.id, at=at)
     await append_task_event(
         connection,
         task_id=execution.task_id,

@@ -45,14 +45,19 @@ from agentmon.domain.billing import Confidence
 from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope, BudgetUnit
 from agentmon.domain.changes import ChangeType
 from agentmon.domain.conversation import AskKind
+from agentmon.domain.diffs import DiffSide
 from agentmon.domain.events import ActorType, EventLevel, EventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import OPEN_STATUSES, EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.executions import CommandCause, CommandType
+from agentmon.domain.merges import MergeHow
 from agentmon.domain.operations import ArtifactKind, MessageRole, OperationStatus, OperationType
+from agentmon.domain.overlaps import OverlapKind
 from agentmon.domain.programs import ProgramKind
+from agentmon.domain.pull_requests import ChecksState, PullRequestProgram, PullRequestState, ReviewState
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
 from agentmon.domain.task_status import Priority, TaskStatus
+from agentmon.domain.verifications import VerificationStatus
 from agentmon.domain.worktrees import Isolation, WorktreeStatus
 from agentmon.store.activity_sums import TRIGGERS
 from agentmon.store.board_counts import TASK_TRIGGERS
@@ -338,6 +343,7 @@ class TaskRow(_Row, table=True):
         Index(None, "parent_task_id"),
         Index(None, "assignee_agent_id"),
         _where("ix_tasks_next_run_at", "next_run_at", where=text("next_run_at IS NOT NULL")),
+        _where("ix_tasks_alternatives_id", "alternatives_id", where=text("alternatives_id IS NOT NULL")),
     )
 
     id: str = Field(primary_key=True, sa_type=_ID)
@@ -364,6 +370,8 @@ class TaskRow(_Row, table=True):
     updated_at: datetime = Field(sa_type=_MOMENT)
     archived_at: datetime | None = Field(sa_type=_MOMENT)
     """Off the board since then, with everything kept."""
+    alternatives_id: str | None = Field(foreign_key="tasks.id", ondelete="SET NULL", sa_type=_ID)
+    """The first of the tasks that are alternatives of each other, also on its own row; NULL for a task without any."""
 
 
 class TaskDependencyRow(_Row, table=True):
@@ -475,6 +483,8 @@ class ExecutionRow(_Row, table=True):
             "max_retries",
             "attempt",
             "wait_count",
+            "verify_retry",
+            "verification_ms",
             "tokens_used",
             "cost_nano",
         ),
@@ -569,12 +579,18 @@ class ExecutionRow(_Row, table=True):
     lines_removed: int | None
     """What it changed, summed over its changes; NULL when that is not known."""
     worktree_id: str | None = Field(foreign_key="worktrees.id", ondelete="SET NULL", sa_type=_ID)
-    """The working tree of its own, from its claim on; NULL when it works in the folder itself."""
+    """The worktree of its own, from its claim on; NULL when it works in the folder itself."""
     repository: str | None
     """The working tree around its folder when it was queued; NULL for none, and for what is no AI agent's."""
     isolation: Isolation | None = Field(sa_type=word(Isolation, "isolation"))
     base: str | None
     """What was chosen for this run alone; NULL leaves it to its task."""
+    verify_retry: int = Field(sa_column_kwargs=_ZERO)
+    """How often in a row its agent was sent back before it, since a verification had failed."""
+    verification_status: VerificationStatus | None = Field(sa_type=word(VerificationStatus, "verification_status"))
+    verification_command: str | None
+    verification_ms: int | None
+    """Those of its newest verification; NULL when there is none."""
     tokens_used: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
     cost_nano: int | None = Field(sa_type=_BIG)
     """NULL means that no price is known, which is not a cost of nothing."""
@@ -583,7 +599,7 @@ class ExecutionRow(_Row, table=True):
 
 
 class WorktreeRow(_Row, table=True):
-    """A working tree of a repository that agentmon made; only what has a row here is ever removed."""
+    """A worktree of a repository that agentmon made; only what has a row here is ever removed."""
 
     __tablename__ = "worktrees"
     __table_args__ = (
@@ -612,6 +628,65 @@ class WorktreeRow(_Row, table=True):
     """Why it could not be made or set up."""
     slot: int | None
     """Its number among those that are there, from which its block of ports follows; NULL until one is needed."""
+    merge_how: MergeHow | None = Field(sa_type=word(MergeHow, "merge_how"))
+    """How its branch was merged last; NULL for never, as are the other columns about it."""
+    merged_into: str | None
+    merged_from: str | None
+    """The tip of that branch before."""
+    merged_commit: str | None
+    reverted_by: str | None
+    """The commit that took the merge back; NULL while it counts."""
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class PullRequestRow(_Row, table=True):
+    """A pull request that somebody opened for the branch of a task, as its server said last."""
+
+    __tablename__ = "pull_requests"
+    __table_args__ = (UniqueConstraint("task_id", "url"),)
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    task_id: str = Field(foreign_key="tasks.id", ondelete="RESTRICT", sa_type=_ID)
+    program: PullRequestProgram = Field(sa_type=word(PullRequestProgram, "program"))
+    """What opened it, and is asked about it."""
+    folder: str
+    """The working tree in which that is run; absolute."""
+    branch: str
+    base: str
+    url: str
+    number: int | None
+    state: PullRequestState = Field(sa_type=word(PullRequestState, "state"))
+    is_draft: bool = Field(sa_column_kwargs=_FALSE)
+    checks: ChecksState | None = Field(sa_type=word(ChecksState, "checks"))
+    review: ReviewState | None = Field(sa_type=word(ReviewState, "review"))
+    error: str | None
+    """Why nobody could ask about it last; NULL when somebody could."""
+    asked_at: datetime | None = Field(sa_type=_MOMENT)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
+
+
+class VerificationRow(_Row, table=True):
+    """A command that had to pass before the work of a run counted as done, run once."""
+
+    __tablename__ = "verifications"
+    __table_args__ = (
+        UniqueConstraint("execution_id", "attempt"),
+        CheckConstraint("attempt >= 1", name="attempt_from_one"),
+        _where("ix_verifications_running", "execution_id", where=_one_of("status", [VerificationStatus.RUNNING])),
+    )
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    execution_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
+    attempt: int
+    """Which of the run's, counted from 1."""
+    command: str
+    status: VerificationStatus = Field(sa_type=word(VerificationStatus, "status"))
+    exit_code: int | None
+    log_path: str
+    started_at: datetime = Field(sa_type=_MOMENT)
+    ended_at: datetime | None = Field(sa_type=_MOMENT)
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
 
@@ -767,6 +842,7 @@ class OperationRow(_Row, table=True):
     cost_nano: int = Field(sa_type=_BIG, sa_column_kwargs=_ZERO)
     status: OperationStatus = Field(sa_type=word(OperationStatus, "status"))
     result: object = Field(sa_type=_JSON, nullable=True)
+    """What it changed: the fields of ``CallChanges``."""
     error: str | None
     approved: bool = Field(sa_column_kwargs=_FALSE)
     approved_by: str | None = Field(foreign_key="users.id", ondelete="SET NULL", sa_type=_ID)
@@ -858,7 +934,8 @@ class ChangeRow(_Row, table=True):
     )
 
     id: str = Field(primary_key=True, sa_type=_ID)
-    operation_id: str | None = Field(foreign_key="operations.id", ondelete="SET NULL", sa_type=_ID)
+    operation_id: str | None = Field(foreign_key="operations.id", ondelete="CASCADE", sa_type=_ID)
+    """The tool call that made it; NULL for what the run changed as a whole, which is what is counted."""
     execution_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
     path: str
     old_path: str | None
@@ -868,7 +945,7 @@ class ChangeRow(_Row, table=True):
     after_ref: str | None
     before_mode: int | None
     after_mode: int | None
-    """As git knows modes: 0o100755; NULL where there is no file."""
+    """Type and permission bits: 0o100755; NULL where there is no file."""
     diff_lines: int = Field(sa_column_kwargs=_ZERO)
     """Lines added and removed together; 0 for what is no text."""
     lines_added: int = Field(sa_column_kwargs=_ZERO)
@@ -881,6 +958,29 @@ class ChangeRow(_Row, table=True):
     updated_at: datetime = Field(sa_type=_MOMENT)
 
 
+class OverlapRow(_Row, table=True):
+    """What one live run has to do with another one; each of the two has a row.
+
+    A row without paths tells that there was such an overlap: it is noted in the audit trail once.
+    """
+
+    __tablename__ = "overlaps"
+    __table_args__ = (
+        PrimaryKeyConstraint("execution_id", "other_id", "kind"),
+        *_not_negative("path_count"),
+        Index(None, "other_id"),
+    )
+
+    execution_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
+    other_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
+    kind: OverlapKind = Field(sa_type=word(OverlapKind, "kind"))
+    paths: list[str] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_LIST)
+    path_count: int = Field(sa_column_kwargs=_ZERO)
+    is_own_doing: bool | None
+    detail: str = Field(sa_column_kwargs=_EMPTY)
+    created_at: datetime = Field(sa_type=_MOMENT)
+
+
 class LookedAtRow(_Row, table=True):
     """A stretch of changed lines, or a file without any, that a person has looked at, by its content."""
 
@@ -888,6 +988,28 @@ class LookedAtRow(_Row, table=True):
 
     digest: str = Field(primary_key=True, sa_type=String(64))
     created_at: datetime = Field(sa_type=_MOMENT)
+
+
+class ReviewCommentRow(_Row, table=True):
+    """What a person says of lines that a run changed."""
+
+    __tablename__ = "review_comments"
+    __table_args__ = (Index(None, "execution_id"),)
+
+    id: str = Field(primary_key=True, sa_type=_ID)
+    execution_id: str = Field(foreign_key="executions.id", ondelete="CASCADE", sa_type=_ID)
+    path: str
+    side: DiffSide = Field(sa_type=word(DiffSide, "side"))
+    first_line: int
+    """Counted from 1 in the text of its side."""
+    last_line: int
+    quoted: str
+    text: str
+    digest: str = Field(sa_type=String(64))
+    """Of the hunk with the first line; empty outside of any."""
+    sent_at: datetime | None = Field(sa_type=_MOMENT)
+    created_at: datetime = Field(sa_type=_MOMENT)
+    updated_at: datetime = Field(sa_type=_MOMENT)
 
 
 class LlmInteractionRow(_Row, table=True):
@@ -1280,7 +1402,11 @@ approvals: Final[Table] = metadata.tables["approvals"]
 approval_rules: Final[Table] = metadata.tables["approval_rules"]
 changes: Final[Table] = metadata.tables["changes"]
 worktrees: Final[Table] = metadata.tables["worktrees"]
+verifications: Final[Table] = metadata.tables["verifications"]
+pull_requests: Final[Table] = metadata.tables["pull_requests"]
 looked_at: Final[Table] = metadata.tables["looked_at"]
+review_comments: Final[Table] = metadata.tables["review_comments"]
+overlaps: Final[Table] = metadata.tables["overlaps"]
 llm_interactions: Final[Table] = metadata.tables["llm_interactions"]
 usage_files: Final[Table] = metadata.tables["usage_files"]
 daily_usage: Final[Table] = metadata.tables["daily_usage"]

@@ -15,7 +15,7 @@ from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import SORT_ORDER_GAP
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event, append_task_events
-from agentmon.store.card_states import OPEN, awaited, holds
+from agentmon.store.card_states import ALTERNATIVES, OPEN, awaited, holds
 from agentmon.store.column_types import Moment, json_text
 from agentmon.store.columns import top_of
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from sqlalchemy import ColumnElement, RowMapping
+    from sqlalchemy import ColumnElement, RowMapping, Select
     from sqlalchemy.ext.asyncio import AsyncConnection
 
 SYSTEM_ACTOR = Actor(type=ActorType.SYSTEM)
@@ -35,7 +35,7 @@ SELECT q.id, q.task_id, q.activity_note AS known, (
     SELECT group_concat(a.name, ', ') FROM (
         SELECT '#' || p.number || ' (' || {awaited("p")} || ')' AS name
         FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id
-        WHERE d.task_id = q.task_id AND {awaited("p")} NOT IN ('', 'still running', 'not queued')
+        WHERE d.task_id = q.task_id AND {awaited("p")} NOT IN ('', 'still running', 'not queued', 'in review')
         ORDER BY p.number) a) AS names
 FROM ({{tasks}}) t
 CROSS JOIN executions q ON q.task_id = t.id
@@ -45,7 +45,7 @@ WHERE q.status IN ('cancelling', 'finalizing', 'queued', 'running') AND q.status
 _ASKING_AROUND: Final = text(
     _ASKING.format(
         tasks="SELECT :task_id AS id UNION"
-        " SELECT w.task_id FROM task_dependencies w WHERE w.depends_on_task_id = :task_id"
+        f" SELECT w.task_id FROM task_dependencies w WHERE w.depends_on_task_id IN ({ALTERNATIVES})"
     )
 )
 _ASKING_ALL: Final = text(
@@ -168,16 +168,13 @@ async def open_column_of(connection: AsyncConnection, task_id: str) -> TaskStatu
 
 
 async def hold_dependents(connection: AsyncConnection, prerequisite: RowMapping, *, at: datetime) -> None:
-    """Block every card in Todo that waits for this one, which is done no longer."""
-    tasks, dependencies = tables.tasks, tables.task_dependencies
-    statement = (
-        select(tasks)
-        .join(dependencies, dependencies.c.task_id == tasks.c.id)
-        .where(
-            dependencies.c.depends_on_task_id == prerequisite["id"],
-            tasks.c.status == TaskStatus.TODO,
-            tasks.c.deleted_at.is_(None),
-        )
+    """Block every card in Todo that waits for this one, which is done no longer, or for an alternative of it."""
+    tasks = tables.tasks
+    statement = select(tasks).where(
+        tasks.c.id.in_(_dependents(prerequisite["id"])),
+        tasks.c.status == TaskStatus.TODO,
+        tasks.c.deleted_at.is_(None),
+        waits(tasks.c.id),
     )
     cause = f"waits for #{prerequisite['number']}"
     for task in (await connection.execute(statement)).mappings().all():
@@ -185,10 +182,8 @@ async def hold_dependents(connection: AsyncConnection, prerequisite: RowMapping,
 
 
 async def free_dependents(connection: AsyncConnection, task_id: str, *, at: datetime) -> None:
-    """Free every card that waited for this one."""
-    dependencies = tables.task_dependencies
-    dependents = select(dependencies.c.task_id).where(dependencies.c.depends_on_task_id == task_id)
-    await free_waiting(connection, tables.tasks.c.id.in_(dependents), at=at)
+    """Free every card that waited for this one, or for an alternative of it."""
+    await free_waiting(connection, tables.tasks.c.id.in_(_dependents(task_id)), at=at)
 
 
 async def free_waiting(connection: AsyncConnection, condition: ColumnElement[bool], *, at: datetime) -> None:
@@ -247,6 +242,13 @@ async def ask_about_waiting(connection: AsyncConnection, task_id: str | None, *,
                 payload={"execution_id": execution_id, "title": note},
                 at=at,
             )
+
+
+def _dependents(task_id: str) -> Select[tuple[str]]:
+    """Return the cards that wait for a task or for an alternative of it."""
+    dependencies = tables.task_dependencies
+    awaited_ids = text(ALTERNATIVES).bindparams(task_id=task_id).columns(tables.tasks.c.id)
+    return select(dependencies.c.task_id).where(dependencies.c.depends_on_task_id.in_(awaited_ids))
 
 
 def waits(task_id: ColumnElement[str]) -> ColumnElement[bool]:

@@ -56,6 +56,8 @@ class NewTask(NamedTuple):
     """The next time of the draft's schedule; None without one."""
     budget: TaskBudget | None = None
     """None for none."""
+    alternative_to: Task | None = None
+    """One that has alternatives; None for a task by itself."""
 
 
 class TaskRepository:
@@ -101,7 +103,12 @@ class TaskRepository:
             NotFoundError: One waits for a task that is not in the workspace, or its parent is not there.
         """
         async with self._database.writing() as connection:
-            return tuple([await self._add(connection, workspace_id, one, actor=actor, at=at) for one in new_tasks])
+            return tuple(
+                [
+                    await add_task(connection, workspace_id, one, self._money_words, actor=actor, at=at)
+                    for one in new_tasks
+                ]
+            )
 
     async def edit(
         self,
@@ -137,18 +144,18 @@ class TaskRepository:
                 of its own subtasks, or tasks would wait for each other.
         """
         async with self._database.writing() as connection:
-            row = await _row(connection, task_id)
+            row = await task_row(connection, task_id)
             if row["version"] != expected_version:
                 raise ConflictError(
                     f"#{row['number']} was changed by somebody else meanwhile",
                     hint="look at the newest version, then change it again",
                 )
-            await _write_draft(connection, row, draft, next_run_at=next_run_at, actor=actor, at=at)
+            await write_draft(connection, row, draft, next_run_at=next_run_at, actor=actor, at=at)
             if added or removed:
                 await change_dependencies(connection, task_id, added=added, removed=removed, actor=actor, at=at)
             if budget is not None:
                 await set_task_budget(connection, task_id, budget, self._money_words, actor=actor, at=at)
-            return task_of(await _row(connection, task_id))
+            return task_of(await task_row(connection, task_id))
 
     async def move(self, task_id: TaskId, target: TaskStatus, *, index: int | None, actor: Actor, at: datetime) -> Task:
         """Move the card to a column, at the index inside it or at its top.
@@ -163,27 +170,7 @@ class TaskRepository:
             ConflictError: An agent calls it done.
         """
         async with self._database.writing() as connection:
-            row = await _row(connection, task_id)
-            if target is TaskStatus.DONE and actor.type is ActorType.AGENT and row["status"] != TaskStatus.DONE:
-                raise ConflictError(
-                    f"an agent cannot move #{row['number']} to Done",
-                    hint="it moves there by itself when its run succeeds, and a person may move it",
-                )
-            open_execution = None if target.is_open else await find_open(connection, task_id)
-            if open_execution is not None and open_execution.status is ExecutionStatus.QUEUED:
-                require_task_move(TaskStatus(row["status"]), target)
-                await cancel_queued(connection, open_execution, actor=actor, at=at)
-            elif open_execution is not None and target is TaskStatus.CANCELLED:
-                require_task_move(TaskStatus(row["status"]), target)
-                await ask_to_stop(connection, open_execution, CommandType.STOP, actor=actor, at=at, cancels_card=True)
-                return task_of(row)
-            sort_order = (
-                None
-                if index is None
-                else await place_at(connection, row["workspace_id"], target, index, moved_id=task_id)
-            )
-            await move_task(connection, row, target, actor=actor, at=at, sort_order=sort_order)
-            return task_of(await _row(connection, task_id))
+            return await move_card(connection, task_id, target, index=index, actor=actor, at=at)
 
     async def shift(self, task_id: TaskId, steps: int, *, actor: Actor, at: datetime) -> Task:
         """Move the card up (negative) or down inside its column; at the end of the column it stays.
@@ -194,7 +181,7 @@ class TaskRepository:
         """
         tasks = tables.tasks
         async with self._database.writing() as connection:
-            row = await _row(connection, task_id)
+            row = await task_row(connection, task_id)
             require_on_board(row, "stays where it is")
             in_column = select(func.count()).where(
                 tasks.c.workspace_id == row["workspace_id"],
@@ -214,7 +201,7 @@ class TaskRepository:
             status = TaskStatus(row["status"])
             sort_order = await place_at(connection, row["workspace_id"], status, index, moved_id=task_id)
             await move_task(connection, row, status, actor=actor, at=at, sort_order=sort_order)
-            return task_of(await _row(connection, task_id))
+            return task_of(await task_row(connection, task_id))
 
     async def delete(self, task_id: TaskId, *, actor: Actor, at: datetime) -> Task:
         """Take the card off the board; its row and history stay.
@@ -224,7 +211,7 @@ class TaskRepository:
             ConflictError: An execution of it waits or runs.
         """
         async with self._database.writing() as connection:
-            row = await _row(connection, task_id)
+            row = await task_row(connection, task_id)
             executions = tables.executions
             live = select(func.count()).where(
                 executions.c.task_id == task_id, executions.c.status.in_(list(OPEN_STATUSES))
@@ -245,17 +232,17 @@ class TaskRepository:
             NotFoundError: There never was such a task.
         """
         async with self._database.writing() as connection:
-            row = await _row(connection, task_id, deleted_too=True)
+            row = await task_row(connection, task_id, deleted_too=True)
             if row["deleted_at"] is not None:
                 await self._set_deleted(connection, row, None, TaskEventType.TASK_RESTORED, actor=actor, at=at)
                 # What it waits for went on without it.
                 await free_waiting(connection, tables.tasks.c.id == task_id, at=at)
-                row = await _row(connection, task_id)
+                row = await task_row(connection, task_id)
                 if TaskStatus(row["status"]) is TaskStatus.TODO:
                     column = await open_column_of(connection, task_id)
                     await move_task(connection, row, column, actor=SYSTEM_ACTOR, at=at, cause="waits for tasks")
                 await ask_about_waiting(connection, task_id, at=at)
-            return task_of(await _row(connection, task_id))
+            return task_of(await task_row(connection, task_id))
 
     async def get(self, task_id: TaskId) -> Task:
         """Return the task.
@@ -264,7 +251,7 @@ class TaskRepository:
             NotFoundError: The task is gone.
         """
         async with self._database.reading() as connection:
-            return task_of(await _row(connection, task_id))
+            return task_of(await task_row(connection, task_id))
 
     async def last_agent_id(self, workspace_id: WorkspaceId) -> AgentId | None:
         """Return the program of the newest task of the workspace that has one; also of one that was deleted.
@@ -323,44 +310,6 @@ class TaskRepository:
             found = [task_of(row) for row in (await connection.execute(statement)).mappings()]
         return tuple(sorted(found, key=lambda task: wanted.index(task.status)))
 
-    async def _add(
-        self, connection: AsyncConnection, workspace_id: WorkspaceId, new: NewTask, *, actor: Actor, at: datetime
-    ) -> Task:
-        tasks = tables.tasks
-        task_id = new_id()
-        draft = new.draft
-        await require_parent(connection, workspace_id, task_id, draft.parent_task_id)
-        newest = select(func.coalesce(func.max(tasks.c.number), 0)).where(tasks.c.workspace_id == workspace_id)
-        number = (await connection.execute(newest)).scalar_one() + 1
-        await connection.execute(
-            insert(tasks).values(
-                id=task_id,
-                number=number,
-                owner_id=LOCAL_USER_ID,
-                workspace_id=workspace_id,
-                status=TaskStatus.TODO,
-                sort_order=await bottom_of(connection, workspace_id, TaskStatus.TODO),
-                created_at=at,
-                updated_at=at,
-                next_run_at=new.next_run_at,
-                **_draft_row(draft),
-            )
-        )
-        await write_labels(connection, task_id, draft.labels)
-        await append_task_event(
-            connection,
-            task_id=task_id,
-            actor=actor,
-            event_type=TaskEventType.TASK_CREATED,
-            payload={"number": number, "title": draft.title},
-            at=at,
-        )
-        for prerequisite in new.after:
-            await add_dependency(connection, await _row(connection, task_id), prerequisite, actor=actor, at=at)
-        if new.budget is not None:
-            await set_task_budget(connection, task_id, new.budget, self._money_words, actor=actor, at=at)
-        return task_of(await _row(connection, task_id))
-
     @staticmethod
     async def _set_deleted(
         connection: AsyncConnection,
@@ -381,7 +330,86 @@ class TaskRepository:
         )
 
 
-async def _write_draft(
+async def add_task(
+    connection: AsyncConnection,
+    workspace_id: WorkspaceId,
+    new: NewTask,
+    money_words: Mapping[str, str],
+    *,
+    actor: Actor,
+    at: datetime,
+) -> Task:
+    """Put a new task at the bottom of its column inside the caller's transaction; see ``TaskRepository.add``."""
+    tasks = tables.tasks
+    task_id = new_id()
+    draft = new.draft
+    await require_parent(connection, workspace_id, task_id, draft.parent_task_id)
+    newest = select(func.coalesce(func.max(tasks.c.number), 0)).where(tasks.c.workspace_id == workspace_id)
+    number = (await connection.execute(newest)).scalar_one() + 1
+    await connection.execute(
+        insert(tasks).values(
+            id=task_id,
+            number=number,
+            owner_id=LOCAL_USER_ID,
+            workspace_id=workspace_id,
+            status=TaskStatus.TODO,
+            sort_order=await bottom_of(connection, workspace_id, TaskStatus.TODO),
+            created_at=at,
+            updated_at=at,
+            next_run_at=new.next_run_at,
+            alternatives_id=None if new.alternative_to is None else new.alternative_to.alternatives_id,
+            **_draft_row(draft),
+        )
+    )
+    await write_labels(connection, task_id, draft.labels)
+    await append_task_event(
+        connection,
+        task_id=task_id,
+        actor=actor,
+        event_type=TaskEventType.TASK_CREATED,
+        payload={"number": number, "title": draft.title}
+        | ({} if new.alternative_to is None else {"alternative_to": new.alternative_to.number}),
+        at=at,
+    )
+    for prerequisite in new.after:
+        await add_dependency(connection, await task_row(connection, task_id), prerequisite, actor=actor, at=at)
+    if new.budget is not None:
+        await set_task_budget(connection, task_id, new.budget, money_words, actor=actor, at=at)
+    return task_of(await task_row(connection, task_id))
+
+
+async def move_card(
+    connection: AsyncConnection,
+    task_id: TaskId,
+    target: TaskStatus,
+    *,
+    index: int | None = None,
+    actor: Actor,
+    at: datetime,
+) -> Task:
+    """Move a card inside the caller's transaction; see ``TaskRepository.move``."""
+    row = await task_row(connection, task_id)
+    if target is TaskStatus.DONE and actor.type is ActorType.AGENT and row["status"] != TaskStatus.DONE:
+        raise ConflictError(
+            f"an agent cannot move #{row['number']} to Done",
+            hint="it moves there by itself when its run succeeds, and a person may move it",
+        )
+    open_execution = None if target.is_open else await find_open(connection, task_id)
+    if open_execution is not None and open_execution.status is ExecutionStatus.QUEUED:
+        require_task_move(TaskStatus(row["status"]), target)
+        await cancel_queued(connection, open_execution, actor=actor, at=at)
+    elif open_execution is not None and target is TaskStatus.CANCELLED:
+        require_task_move(TaskStatus(row["status"]), target)
+        await ask_to_stop(connection, open_execution, CommandType.STOP, actor=actor, at=at, cancels_card=True)
+        return task_of(row)
+    sort_order = (
+        None if index is None else await place_at(connection, row["workspace_id"], target, index, moved_id=task_id)
+    )
+    await move_task(connection, row, target, actor=actor, at=at, sort_order=sort_order)
+    return task_of(await task_row(connection, task_id))
+
+
+async def write_draft(
     connection: AsyncConnection,
     row: RowMapping,
     draft: TaskDraft,
@@ -390,6 +418,7 @@ async def _write_draft(
     actor: Actor,
     at: datetime,
 ) -> None:
+    """Write a draft over a task inside the caller's transaction; see ``TaskRepository.edit``."""
     task_id, before, fresh = row["id"], task_of(row), _draft_row(draft)
     changed = sorted(name for name, content in fresh.items() if (row[name] or None) != (content or None))
     if before.labels != draft.labels:
@@ -431,7 +460,12 @@ async def _write_draft(
     )
 
 
-async def _row(connection: AsyncConnection, task_id: str, *, deleted_too: bool = False) -> RowMapping:
+async def task_row(connection: AsyncConnection, task_id: str, *, deleted_too: bool = False) -> RowMapping:
+    """Return the row of a task with its labels inside the caller's transaction.
+
+    Raises:
+        NotFoundError: It was deleted, or there never was one.
+    """
     statement = select_tasks().where(tables.tasks.c.id == task_id)
     row = (await connection.execute(statement)).mappings().first()
     if row is None or (row["deleted_at"] is not None and not deleted_too):

@@ -36,7 +36,7 @@ _GOES_ON_IN: Final = """EXISTS (
     SELECT 1 FROM executions p
     WHERE p.id = q.parent_execution_id AND p.session_id = q.session_id AND p.worktree_id IS {worktree})"""
 _ISOLATION: Final = "coalesce(q.isolation, json_extract(t.input_context, '$.isolation'), a.isolation, w.isolation)"
-# Where a run of the queue works: in the folder, in a working tree that there is or that is new, or in the folder unless
+# Where a run of the queue works: in the folder, in a worktree that there is or that is new, or in the folder unless
 # another AI agent is at work there (`either`).
 PLACE: Final = f"""CASE
     WHEN {_ISOLATION} = 'folder' OR {_ISOLATION} = 'auto' AND {_GOES_ON_IN.format(worktree="NULL")} THEN 'folder'

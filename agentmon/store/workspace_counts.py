@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _WORKSPACES: Final = text("SELECT id, owner_id, name, root_path FROM workspaces ORDER BY root_path")
 _OPEN_TASKS: Final = text(
     "SELECT t.workspace_id, count(*) FROM tasks t"
-    f" WHERE t.status IN ('todo', 'in_progress', 'blocked') AND {ON_BOARD} GROUP BY t.workspace_id"
+    f" WHERE t.status IN ('todo', 'in_progress', 'blocked', 'review') AND {ON_BOARD} GROUP BY t.workspace_id"
 )
 _RUNS: Final = text(
     f"SELECT t.workspace_id, sum(o.status <> 'queued'), sum(o.status = 'queued'), sum({NEEDS_YOU})"

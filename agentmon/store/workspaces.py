@@ -29,6 +29,7 @@ SETTING_DEFAULTS: Final[Mapping[str, int | str]] = {
     "max_running": 0,
     "max_per_folder": DEFAULT_PER_FOLDER,
     "isolation": Isolation.AUTO.value,
+    "verify": "",
     **{limit_name(status): 0 for status in LIMITED},
 }
 """What a workspace can have of its own; claim and board read it from the JSON by these names."""
@@ -50,7 +51,7 @@ class WorkspaceRepository:
         return max(found, key=lambda workspace: len(workspace.root_path), default=None)
 
     async def find_by_worktrees(self, paths: Sequence[str]) -> Workspace | None:
-        """Return the workspace for whose task agentmon made a working tree at one of these paths."""
+        """Return the workspace for whose task agentmon made a worktree at one of these paths."""
         workspaces, worktrees = tables.workspaces, tables.worktrees
         statement = (
             select(workspaces)

@@ -1,19 +1,22 @@
-"""Working trees that agentmon makes: written down by the claim before anything of them is on the disk."""
+"""Worktrees that agentmon makes: written down by the claim before anything of them is on the disk."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, insert, select, text, update
+from sqlalchemy import bindparam, func, insert, select, text, update
 
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.ids import ExecutionId, TaskId, WorkspaceId, WorktreeId, new_id
+from agentmon.domain.merges import Merged, MergeHow
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.worktrees import Worktree, WorktreeStatus, branch_name
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
-from agentmon.store.task_moves import SYSTEM_ACTOR
+from agentmon.store.stops import find_open
+from agentmon.store.task_labels import select_tasks
+from agentmon.store.task_moves import SYSTEM_ACTOR, move_task
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -35,7 +38,7 @@ async def give_worktrees(
     places: WorktreePlaces | None,
     at: datetime,
 ) -> None:
-    """Let claimed executions work in a working tree: in the one that their row names, or in a new one.
+    """Let claimed executions work in a worktree: in the one that their row names, or in a new one.
 
     Args:
         connection: That of the claim, in its transaction.
@@ -70,7 +73,7 @@ async def give_worktrees(
 
 
 def _inside(folder: str, source: str) -> str:
-    """Return where in a working tree a folder is, as far as its name says; what links hide is known when it is made."""
+    """Return where in a worktree a folder is, as far as its name says; what links hide is known when it is made."""
     return folder[len(source) :].rstrip("/") if folder.startswith(f"{source.rstrip('/')}/") else ""
 
 
@@ -105,20 +108,20 @@ async def _write_down(connection: AsyncConnection, row: RowMapping, places: Work
 
 
 class WorktreeRepository:
-    """Reads and changes what is known of working trees."""
+    """Reads and changes what is known of worktrees."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def get(self, worktree_id: WorktreeId) -> Worktree:
-        """Return one working tree.
+        """Return one worktree.
 
         Raises:
             NotFoundError: There is none of this id.
         """
         found = await self._read(_worktrees().where(tables.worktrees.c.id == worktree_id))
         if not found:
-            raise NotFoundError("there is no such working tree", hint="`agentmon worktrees` lists them")
+            raise NotFoundError("there is no such worktree", hint="`agentmon worktrees` lists them")
         return found[0]
 
     async def present(self, workspace_id: WorkspaceId | None = None) -> tuple[Worktree, ...]:
@@ -138,6 +141,19 @@ class WorktreeRepository:
             .order_by(worktrees.c.id.desc())
         )
 
+    async def last_snapshot(self, worktree_id: WorktreeId) -> str | None:
+        """Return the snapshot of what a worktree held when its newest run ended, or began; None when nobody looked."""
+        executions = tables.executions
+        statement = (
+            select(func.coalesce(executions.c.after_snapshot, executions.c.before_snapshot))
+            .where(executions.c.worktree_id == worktree_id, executions.c.before_snapshot.is_not(None))
+            .order_by(executions.c.created_at.desc(), executions.c.id.desc())
+            .limit(1)
+        )
+        async with self._database.reading() as connection:
+            found: str | None = (await connection.execute(statement)).scalar()
+        return found
+
     async def in_use(self) -> frozenset[WorktreeId]:
         """Return those in which a run works, or will when it is tried again."""
         executions = tables.executions
@@ -146,7 +162,7 @@ class WorktreeRepository:
             return frozenset(map(WorktreeId, (await connection.execute(statement)).scalars()))
 
     async def slot(self, worktree_id: WorktreeId) -> int:
-        """Return the smallest number that no other working tree that is there has, kept for as long as it is there."""
+        """Return the smallest number that no other worktree that is there has, kept for as long as it is there."""
         worktrees = tables.worktrees
         async with self._database.writing() as connection:
             statement = select(worktrees.c.id, worktrees.c.slot).where(worktrees.c.status != WorktreeStatus.REMOVED)
@@ -204,7 +220,7 @@ class WorktreeRepository:
         return working_dir
 
     async def finish(self, worktree: Worktree, *, error: str | None, at: datetime) -> None:
-        """Note that the working tree can be worked in, or why it cannot."""
+        """Note that the worktree can be worked in, or why it cannot."""
         status = WorktreeStatus.READY if error is None else WorktreeStatus.FAILED
         async with self._database.writing() as connection:
             await _set_status(connection, worktree.id, status, error=error, at=at)
@@ -218,10 +234,22 @@ class WorktreeRepository:
                     at=at,
                 )
 
+    async def note_restored(self, worktree: Worktree, *, files: int, actor: Actor, at: datetime) -> None:
+        """Write to the audit trail that a worktree was made again, with so many files that were seen in it."""
+        async with self._database.writing() as connection:
+            await append_task_event(
+                connection,
+                task_id=worktree.task_id,
+                actor=actor,
+                event_type=TaskEventType.WORKTREE_RESTORED,
+                payload={"branch": worktree.branch, "path": worktree.path, "files": files},
+                at=at,
+            )
+
     async def remove(
         self, worktree: Worktree, *, kept_ref: str | None = None, lost: Collection[str] = (), actor: Actor, at: datetime
     ) -> None:
-        """Note that the working tree is gone, with what went with it and where its commits are kept."""
+        """Note that the worktree is gone, with what went with it and where its commits are kept."""
         async with self._database.writing() as connection:
             await _set_status(connection, worktree.id, WorktreeStatus.REMOVED, error=None, at=at)
             await append_task_event(
@@ -230,6 +258,87 @@ class WorktreeRepository:
                 actor=actor,
                 event_type=TaskEventType.WORKTREE_REMOVED,
                 payload={"branch": worktree.branch, "path": worktree.path, "kept_ref": kept_ref, "lost": list(lost)},
+                at=at,
+            )
+
+    async def merged_of_task(self, task_id: TaskId) -> Worktree | None:
+        """Return the worktree of a task whose branch was merged last, also where it is gone; None for none."""
+        worktrees = tables.worktrees
+        statement = _worktrees().where(worktrees.c.task_id == task_id, worktrees.c.merge_how.is_not(None))
+        found = await self._read(statement.order_by(worktrees.c.updated_at.desc()).limit(1))
+        return found[0] if found else None
+
+    async def note_merged(self, worktree: Worktree, merged: Merged, *, cause: str, actor: Actor, at: datetime) -> None:
+        """Note that the branch of a worktree was merged, and move its card to Done; once, however often it is called.
+
+        Args:
+            worktree: Whose branch.
+            merged: What became of its base.
+            cause: What there is to say about it; empty for nothing.
+            actor: Who merged it.
+            at: The time now.
+        """
+        worktrees = tables.worktrees
+        values = {
+            "merge_how": merged.how,
+            "merged_into": merged.into,
+            "merged_from": merged.before,
+            "merged_commit": merged.commit,
+            "reverted_by": None,
+        }
+        payload = {"how": merged.how.value, "into": merged.into, "from": merged.before, "commit": merged.commit}
+        async with self._database.writing() as connection:
+            changed = await connection.execute(
+                update(worktrees)
+                .where(worktrees.c.id == worktree.id, worktrees.c.merged_commit.is_distinct_from(merged.commit))
+                .values(values | {"updated_at": at})
+            )
+            if not changed.rowcount:
+                return
+            await append_task_event(
+                connection,
+                task_id=worktree.task_id,
+                actor=actor,
+                event_type=TaskEventType.BRANCH_MERGED,
+                payload={**payload, "branch": worktree.branch, **({"cause": cause} if cause else {})},
+                at=at,
+            )
+            found = await connection.execute(select_tasks().where(tables.tasks.c.id == worktree.task_id))
+            task = found.mappings().one()
+            is_on_board = task["deleted_at"] is None and task["archived_at"] is None
+            if is_on_board and TaskStatus(task["status"]).is_open and await find_open(connection, task["id"]) is None:
+                await move_task(connection, task, TaskStatus.DONE, actor=actor, at=at, cause="its branch was merged")
+
+    async def note_merge_undone(
+        self, worktree: Worktree, commit: str, *, cause: str, actor: Actor, at: datetime
+    ) -> None:
+        """Note that a commit took the merge of a worktree's branch back; once, however often it is called."""
+        worktrees = tables.worktrees
+        async with self._database.writing() as connection:
+            changed = await connection.execute(
+                update(worktrees)
+                .where(worktrees.c.id == worktree.id, worktrees.c.reverted_by.is_distinct_from(commit))
+                .values(reverted_by=commit, updated_at=at)
+            )
+            if changed.rowcount:
+                await append_task_event(
+                    connection,
+                    task_id=worktree.task_id,
+                    actor=actor,
+                    event_type=TaskEventType.MERGE_UNDONE,
+                    payload={"commit": commit, **({"cause": cause} if cause else {})},
+                    at=at,
+                )
+
+    async def note_merge_broken_off(self, worktree: Worktree, into: str, *, at: datetime) -> None:
+        """Note that a merge was broken off by a kill, and nothing of it is left."""
+        async with self._database.writing() as connection:
+            await append_task_event(
+                connection,
+                task_id=worktree.task_id,
+                actor=SYSTEM_ACTOR,
+                event_type=TaskEventType.MERGE_BROKEN_OFF,
+                payload={"into": into},
                 at=at,
             )
 
@@ -274,5 +383,18 @@ def _worktree_of(row: RowMapping) -> Worktree:
         base_commit=row["base_commit"],
         status=WorktreeStatus(row["status"]),
         error=row["error"],
+        merged=_merged_of(row),
         created_at=row["created_at"],
+    )
+
+
+def _merged_of(row: RowMapping) -> Merged | None:
+    if row["merge_how"] is None:
+        return None
+    return Merged(
+        how=MergeHow(row["merge_how"]),
+        into=row["merged_into"],
+        before=row["merged_from"],
+        commit=row["merged_commit"],
+        reverted_by=row["reverted_by"],
     )

@@ -547,7 +547,12 @@ class BoardColumn(Guarded, Widget, can_focus=True, inherit_bindings=False):
         border = self._style("drop" if self.drop_index is not None else "border-focus" if self.has_focus else "border")
         if y in {0, height - 1}:
             left, right = ("╭", "╮") if y == 0 else ("╰", "╯")
-            return Strip([Segment(left + "─" * (width - 2) + right, border)], width)
+            line = "─" * (width - 2)
+            if y == 0 and self.has_left:
+                line = f"‹{line[1:]}"
+            if y == 0 and self.has_right:
+                line = f"{line[:-1]}›"
+            return Strip([Segment(left + line + right, border)], width)
         inside = width - 2
         most = 10**inside - 1
         text = ""

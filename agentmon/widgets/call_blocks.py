@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.amounts import count_text, duration_text
 from agentmon.domain.json_values import read_object
 from agentmon.domain.near_paths import near_text
-from agentmon.domain.operations import OperationStatus
+from agentmon.domain.operations import OperationStatus, OperationType
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.request_words import decision_style, decision_words
 from agentmon.widgets.text_rows import Span, diff_rows, is_diff, text_rows, wrapped
@@ -27,6 +27,7 @@ _INDENT: Final = "  "
 _NESTED: Final = "│ "
 _MS_PER_S: Final = 1000
 _LONGEST_LINE: Final = 1000
+_NAME_CELLS: Final = 30
 _GLYPHS: Final = {
     OperationStatus.PENDING: ("◌", "running"),
     OperationStatus.SUCCESS: ("✓", "good"),
@@ -124,7 +125,12 @@ class OperationBlock:
             sum(change.added_lines for change in self.changes),
             sum(change.removed_lines for change in self.changes),
         )
-        counts = _counts(added, removed) if self.changes else ()
+        counts: tuple[Span, ...] = _counts(added, removed) if self.changes else ()
+        if counts and operation.type is not OperationType.WRITE:
+            # Of a command nothing else says which files they are.
+            names = [change.path.rpartition("/")[2] for change in self.changes]
+            shown = names[0] if len(names) == 1 else f"· {len(names)} files"
+            counts = (*counts, Span(f" {cut(even_line(shown, max_characters=_LONGEST_LINE), _NAME_CELLS)}", "text"))
         room = max(0, width - cells(indent) - cells(tool) - cells(took) - 4)
         named = even_line(near_text(operation.target, self.folder), max_characters=_LONGEST_LINE)
         target = cut(named, max(0, room - _span_cells(counts)))

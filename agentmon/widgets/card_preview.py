@@ -143,12 +143,14 @@ def _need_hint(card: Card) -> str:
 
 
 def _worktree_lines(card: Card) -> list[str]:
-    return [even_line(f"{card.branch} · {card.worktree_path}", max_characters=300)] if card.branch else []
+    tree = f"{card.branch} · {card.worktree_path} · T opens or removes it"
+    lines = [tree if card.branch else "", card.pull_request]
+    return [even_line(line, max_characters=300) for line in lines if line]
 
 
 def _reasons(card: Card) -> list[tuple[str, str]]:
     """Return why the card stands where it does and what helps, each line with its colour."""
-    lines = []
+    lines = [(even_line(card.overlap_line, max_characters=300), "$warning")] if card.overlap_line else []
     if card.error:
         colour = "$text-muted" if card.state is LiveState.PARKED else "$error"
         lines.append((cause_text(card.error, card.exit_code), colour))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState, numbers_text, short_moment
 from agentmon.domain.task_status import Priority, TaskStatus
+from agentmon.domain.verifications import VerificationStatus
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.state_words import (
     WAITING_STATES,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from agentmon.domain.board import Card
+    from agentmon.domain.verifications import Verdict
     from agentmon.widgets.state_words import StateWords
 
 
@@ -39,11 +41,19 @@ _ONGOING: Final = {
     LiveState.PAUSED,
     LiveState.STOPPING,
     LiveState.FINALIZING,
+    LiveState.VERIFYING,
     LiveState.STUCK,
     LiveState.NEEDS_YOU,
     LiveState.UNKNOWN,
 }
 _WITH_ERROR: Final = {LiveState.FAILED, LiveState.LOST, LiveState.TIMED_OUT, LiveState.UNKNOWN}
+_VERDICT_STYLES: Final = {
+    VerificationStatus.RUNNING: "muted",
+    VerificationStatus.PASSED: "good",
+    VerificationStatus.FAILED: "bad",
+    VerificationStatus.TIMED_OUT: "bad",
+    VerificationStatus.STOPPED: "muted",
+}
 _ROOM_FOR_WORD: Final = 30
 """Width from which a running card shows the word of its state beside the glyph."""
 
@@ -66,13 +76,17 @@ def is_dated(card: Card) -> bool:
 def card_lines(card: Card, *, width: int, now: datetime, is_pulse_low: bool = False) -> tuple[Line, ...]:
     """Return two to four lines, each exactly ``width`` cells wide; fewer than eight cells are drawn blank."""
     line, left_over = _state_line(card, width, now, is_pulse_low=is_pulse_low)
-    lines = [_title_line(card, width), line]
-    if left_over:
-        lines.append(_fill(left_over, width))
     third = _third_line(card)
+    overlap = even_line(card.overlap_line, max_characters=300)
+    below = [_fill(left_over, width)] if left_over else []
+    if overlap and below and third is not None:
+        # No card is higher than four lines: what says least gives way.
+        below, third = ([], third) if third.style != "muted" else (below, None)
     if third is not None:
-        lines.append((Part(pad(third.text, width), third.style),))
-    return tuple(lines)
+        below.append((Part(pad(third.text, width), third.style),))
+    if overlap:
+        below.append((Part(pad(overlap, width), "warning"),))
+    return (_title_line(card, width), line, *below)
 
 
 def find_state_words(card: Card, now: datetime) -> StateWords | None:
@@ -177,13 +191,22 @@ def _state_parts(card: Card, told: StateWords, width: int, now: datetime, *, is_
 def _extras(card: Card, now: datetime) -> list[Part]:
     schedule = "" if card.next_run_at is None else schedule_words(card.next_run_at, now)
     parts = (
+        # While it runs, the words of the state say so.
+        verdict_part(None if card.state is LiveState.VERIFYING else card.verification),
+        Part("" if card.taken_number is not None else card.alternatives_text, "muted"),
         due_part(card, now),
         Part(schedule, "muted"),
         Part(subtask_words(card.subtask_count, card.subtasks_closed), "muted"),
         Part(labels_text(card.labels), "muted"),
         Part(card.changes_text, "muted"),
+        Part(card.pull_request, "muted"),
     )
     return [part for part in parts if part.text]
+
+
+def verdict_part(verdict: Verdict | None) -> Part:
+    """Return how the newest verification of a run ended; without text when there is none."""
+    return Part("", "muted") if verdict is None else Part(verdict.text, _VERDICT_STYLES[verdict.status])
 
 
 def due_part(card: Card, now: datetime) -> Part:
@@ -200,6 +223,8 @@ def due_part(card: Card, now: datetime) -> Part:
 def _third_line(card: Card) -> Part | None:
     if card.state is LiveState.NEEDS_YOU:
         return Part(f"◆ {need_words(card)}", "warning")
+    if card.taken_number is not None:
+        return Part(card.alternatives_text, "warning")
     if card.waits_for and card.status is TaskStatus.BLOCKED and card.state is not LiveState.QUEUED:
         return Part(f"waits for {card.awaited_text}", "muted")
     if card.state is LiveState.STUCK and card.error:
@@ -234,6 +259,8 @@ def _fill(parts: list[Part], width: int) -> Line:
         text = cut(part.text, room)
         room -= cells(text)
         line.append(Part(text, part.style))
+        if text != part.text:
+            break
     if room > 0:
         line.append(Part(" " * room, "muted"))
     return tuple(line)

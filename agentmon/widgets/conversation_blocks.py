@@ -232,8 +232,11 @@ def _changes_of_calls(
 ) -> tuple[dict[OperationId, list[DiffBlock]], list[Event]]:
     """Return the changes by the call that made them, and those that no call is known for.
 
-    A change belongs to the call of its run that names its file and ended nearest to it; each call changes a file once.
+    A change belongs to the call that it names, or else to the one of its run that names its file and ended nearest to
+    it; each call changes a file once.
     """
+    operations = list(operations)
+    known = {str(one.id): one.id for one in operations}
     naming: dict[tuple[ExecutionId | None, str], list[Operation]] = {}
     for operation in operations:
         if operation.type is OperationType.WRITE:
@@ -244,6 +247,9 @@ def _changes_of_calls(
     others = []
     for event in diffs:
         change = diff_block(event, folder)
+        if (named := known.get(str(event.payload.get("operation_id")))) is not None:
+            changes.setdefault(named, []).append(change)
+            continue
         at = event.timestamp_ms / _MS_PER_S
         calls = naming.get((event.execution_id, change.path), [])
         begun = [call for call in calls if call.started_at.timestamp() <= at + _CLOCK_GRAIN_S]

@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.widgets.block_view import BlockView
+from agentmon.widgets.call_blocks import OperationBlock
 from agentmon.widgets.conversation_blocks import AskBlock
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.plan_blocks import plan_rows
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from agentmon.domain.conversation import PlanNews
+    from agentmon.domain.operations import Operation
     from agentmon.widgets.block_view import Block
 
 _COLOURS: Final = {
@@ -92,9 +94,19 @@ class ConversationPane(Guarded, Vertical):
     @property
     def is_at_request(self) -> bool:
         """Whether the cursor stands on a request that waits for a decision."""
-        key = self.view.selected_key
-        block = next((one for one in reversed(self.view.blocks) if one.key == key), None)
+        block = self._selected
         return isinstance(block, AskBlock) and block.approval.status is ApprovalStatus.PENDING
+
+    @property
+    def selected_call(self) -> Operation | None:
+        """The tool call on which the cursor stands; None on anything else."""
+        block = self._selected
+        return block.operation if isinstance(block, OperationBlock) else None
+
+    @property
+    def _selected(self) -> Block | None:
+        key = self.view.selected_key
+        return next((one for one in reversed(self.view.blocks) if one.key == key), None)
 
     def on_resize(self, event: events.Resize) -> None:
         """Cut the plan to the room."""

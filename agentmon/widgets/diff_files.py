@@ -17,9 +17,11 @@ from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.theme_style import theme_style
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.style import Style
     from textual import events
-    from textual.geometry import Size
+    from textual.geometry import Region, Size
 
     from agentmon.widgets.diff_rows import DiffLayout
 
@@ -43,15 +45,16 @@ class DiffFiles(Guarded, Widget):
         super().__init__()
         self._layout: DiffLayout | None = None
         self._current = 0
+        self._notes: Mapping[str, str] = {}
         self._top = 0
         self._styles: dict[tuple[str, bool], Style] = {}
         self._drawn_base: Style | None = None
 
-    def show(self, layout: DiffLayout, current: int) -> None:
-        """Show the files, that of this number lit and in view."""
+    def show(self, layout: DiffLayout, current: int, notes: Mapping[str, str]) -> None:
+        """Show the files, that of this number lit and in view, and those marked of which anything is said."""
         is_other = self._layout is None or layout.diff is not self._layout.diff
-        if layout is not self._layout or current != self._current:
-            self._layout, self._current = layout, current
+        if layout is not self._layout or current != self._current or notes != self._notes:
+            self._layout, self._current, self._notes = layout, current, notes
             self._reveal()
             self.refresh(layout=is_other)
 
@@ -85,11 +88,15 @@ class DiffFiles(Guarded, Widget):
         event.stop()
         self._scroll(_WHEEL_ROWS)
 
-    def render_line(self, y: int) -> Strip:
-        """Return a row of the list."""
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the strips of a part of the view."""
         if self.rich_style != self._drawn_base:
             self._drawn_base = self.rich_style
             self._styles.clear()
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """Return a row of the list."""
         layout, width = self._layout, self.size.width
         at = self._top + y
         if layout is None or at >= len(layout.diff.files) or width <= 0:
@@ -98,7 +105,8 @@ class DiffFiles(Guarded, Widget):
         is_lit = at == self._current
         is_looked = layout.is_looked(file)
         counts = (f"+{file.added}", f" −{file.removed}") if file.hunks else ("binary" if file.is_binary else "", "")
-        looked = " ✓" if is_looked else "  "
+        is_noted = layout.file_note(file, self._notes) != ""
+        looked = " ●" if is_noted else " ✓" if is_looked else "  "
         room = max(0, width - 3 - cells("".join(counts)) - cells(looked) - 1)
         name = pad(tail_cut(shown_line(file.path), room), room)
         plain = "text-muted" if is_looked else "foreground"
@@ -108,7 +116,7 @@ class DiffFiles(Guarded, Widget):
             Segment(f"{name} ", self._style(plain, is_lit=is_lit)),
             Segment(counts[0], self._style("text-muted" if file.is_binary else "success", is_lit=is_lit)),
             Segment(counts[1], self._style("error", is_lit=is_lit)),
-            Segment(cut(looked, width), self._style("text-muted", is_lit=is_lit)),
+            Segment(cut(looked, width), self._style("warning" if is_noted else "text-muted", is_lit=is_lit)),
         ]
         return Strip(segments).adjust_cell_length(width, self._style("foreground", is_lit=is_lit))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -10,13 +10,15 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from agentmon.domain.amounts import size_text
 from agentmon.domain.diffs import ChangeKind, DiffSide, word_changes
 from agentmon.domain.plain_text import exact_line
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.diff_colours import CHUNK_LINES, Chunk
-from agentmon.widgets.diff_rows import TOP, WHOLE, Place, RowKind, has_odd_mode
+from agentmon.widgets.diff_rows import TOP, WHOLE, Place, RowKind, has_odd_mode, is_link
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from re import Pattern
 
     from textual.widget import Widget
@@ -59,8 +61,10 @@ class DiffMarks:
     """Cells that are scrolled out of view."""
     commented: frozenset[LineSpan] = frozenset()
     """Lines that somebody has said something about."""
-    known: frozenset[str] | None = None
-    """Digests of hunks that are no news; None when none is."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What is said of hunks, and of files without any, by their digests."""
+    sizes: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+    """Bytes of binary files before and after, by path."""
 
 
 class DiffPainter:
@@ -189,7 +193,7 @@ class DiffPainter:
             if ground != "plain":
                 words = _words(lines, line, text, is_old=is_old)
             colours = self._colours_of(layout, row, line)
-            note = _end_note(lines, line)
+            note = "" if is_link(row.file) else _end_note(lines, line)
         return segments + self._text(text, note, colours, words, marks, room, lit, ground)
 
     def _text(
@@ -234,7 +238,8 @@ class DiffPainter:
         file = row.file
         match row.kind:
             case RowKind.FILE:
-                looked = " ✓" if layout.is_looked(file) else ""
+                note = layout.file_note(file, marks.notes)
+                looked = (f"  {note}" if note else "") + (" ✓" if layout.is_looked(file) else "")
                 counts = f"  +{file.added} −{file.removed}" if file.hunks else ""
                 fold = "▸" if layout.is_folded(part) else "▾"
                 room = width - cells(counts) - cells(looked) - 5
@@ -247,7 +252,7 @@ class DiffPainter:
                     Segment(cut(f"{counts}{looked} ", max(0, width - max(0, room) - 4)), self._style("muted", on)),
                 ]
             case RowKind.NOTE:
-                return self._one(f"  {note_text(file)}", width, "muted", lit)
+                return self._one(f"  {note_text(file, marks.sizes.get(file.path))}", width, "muted", lit)
             case RowKind.GAP:
                 first, end = layout.gap_span(part)
                 count = "" if end is None else f"{end - first:,} "
@@ -256,8 +261,8 @@ class DiffPainter:
             case RowKind.HUNK if row.hunk is not None:
                 fold = "▸" if layout.is_folded(part) else "▾"
                 looked = "  ✓" if layout.is_hunk_looked(part) else ""
-                if marks.known is not None and layout.hunk_name(part) not in marks.known:
-                    looked = f"{looked}  changed"
+                if marks.notes and (said := marks.notes.get(layout.hunk_name(part))):
+                    looked = f"{looked}  {said}"
                 heading = shown_line(layout.diff.heading(row.hunk))
                 lines = f"{row.hunk.new_start}" if row.hunk.new_count else f"{row.hunk.old_start}"
                 counts = f"+{row.hunk.added} −{row.hunk.removed}"
@@ -360,12 +365,22 @@ def digits_of(row: DiffRow) -> int:
     return max(_LEAST_DIGITS, len(str(max(last.old_start + last.old_count, last.new_start + last.new_count))))
 
 
-def note_text(file: FileDiff) -> str:
-    """Return what became of a file beside its lines: ``Binary image``, ``Renamed, nothing else changed``."""
+def note_text(file: FileDiff, sizes: tuple[int | None, int | None] | None = None) -> str:
+    """Return what became of a file beside its lines: ``PNG image, 1.2 KB → 3.4 KB``, ``Renamed without changes``.
+
+    Args:
+        file: Which one.
+        sizes: Its bytes before and after; None where that is not known.
+    """
     parts = []
     if file.is_binary:
-        parts.append("Image, not shown" if file.path.lower().endswith(_IMAGES) else "Binary file, not shown")
-    if has_odd_mode(file):
+        suffix = file.path.lower().rpartition(".")[2]
+        kind = f"{suffix.upper()} image" if f".{suffix}" in _IMAGES else "Binary file"
+        known = [size_text(size) for size in sizes or () if size is not None]
+        parts.append(f"{kind}, {' → '.join(known)}" if known else f"{kind}, not shown")
+    if is_link(file):
+        parts.append("Symbolic link")
+    if has_odd_mode(file) and not is_link(file):
         before = f"{_mode_text(file.old_mode)} → " if file.old_mode else ""
         parts.append(f"Mode {before}{_mode_text(file.new_mode)}")
     if not parts and file.kind in {ChangeKind.RENAMED, ChangeKind.COPIED}:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _KEPT_ROWS: Final = 32
 _PLAIN_MODE: Final = "100644"
+_LINK_MODE: Final = "120000"
 WHOLE: Final = {ChangeKind.ADDED, ChangeKind.DELETED}
 """Files of which the patch has every line, all of one side."""
 
@@ -130,16 +131,27 @@ class DiffLayout:
         """Return whether all of a file was looked at."""
         return bool(self._looked) and self._looked.issuperset(marks_of(self.diff, file))
 
+    def file_note(self, file: FileDiff, notes: Mapping[str, str]) -> str:
+        """Return what is said of a file: the first note of its hunks, and of how many of them where not all have it."""
+        if not notes:
+            return ""
+        own = [notes.get(mark, "") for mark in marks_of(self.diff, file)]
+        first = next(filter(None, own), "")
+        count = own.count(first)
+        return f"{count} of {len(own)} {first}" if first and count < len(own) else first
+
     def is_hunk_looked(self, part: Part) -> bool:
         """Return whether a hunk was looked at."""
         return bool(self._looked) and self.hunk_name(part) in self._looked
 
     def is_folded(self, part: Part) -> bool:
         """Return whether a file or a hunk shows its head alone."""
+        if not self._looked and not self._toggled:
+            return False
         if part.kind is RowKind.FILE:
             file = self.diff.files[part.file]
             return self.is_looked(file) != (file.path in self._toggled)
-        return self.is_hunk_looked(part) != (bool(self._toggled) and self.hunk_name(part) in self._toggled)
+        return self.is_hunk_looked(part) != (self.hunk_name(part) in self._toggled)
 
     def hunk_name(self, part: Part) -> str:
         """Return the digest of a hunk, or of the hunk below a gap; nothing for the gap at the end."""
@@ -321,9 +333,9 @@ class DiffLayout:
         yield head
         if self.is_folded(head):
             return
-        if not file.hunks or has_odd_mode(file):
+        if not file.hunks or has_odd_mode(file) or is_link(file):
             yield Part(RowKind.NOTE, at)
-        has_gaps = file.kind not in WHOLE and bool(file.hunks) and file.hunks[0].parents == 1
+        has_gaps = file.kind not in WHOLE and bool(file.hunks) and file.hunks[0].parents == 1 and not is_link(file)
         end = 1
         for number, hunk in enumerate(file.hunks):
             if has_gaps and _start(hunk) > end:
@@ -370,6 +382,11 @@ def has_odd_mode(file: FileDiff) -> bool:
     if file.kind is ChangeKind.ADDED:
         return file.new_mode not in {"", _PLAIN_MODE}
     return bool(file.old_mode and file.new_mode) and file.old_mode != file.new_mode
+
+
+def is_link(file: FileDiff) -> bool:
+    """Return whether a file is a symbolic link on both sides, or on the one that it has: its one line is the target."""
+    return {mode for mode in (file.old_mode, file.new_mode) if mode} == {_LINK_MODE}
 
 
 def marks_of(diff: Diff, file: FileDiff) -> tuple[str, ...]:

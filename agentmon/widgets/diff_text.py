@@ -98,7 +98,8 @@ class DiffText(Guarded, Widget, can_focus=True):
         self.wants_sides = True
         self.ignores_blanks = False
         self.commented: frozenset[LineSpan] = frozenset()
-        self.known: frozenset[str] | None = None
+        self.notes: Mapping[str, str] = {}
+        self.sizes: Mapping[str, tuple[int | None, int | None]] = {}
         self._looked: frozenset[str] = frozenset()
         self._toggled: frozenset[str] = frozenset()
         self._unchanged: Mapping[str, Sequence[str]] = {}
@@ -237,10 +238,10 @@ class DiffText(Guarded, Widget, can_focus=True):
         """Fold what is unfolded of these, and unfold the others."""
         self.show(toggled=self._toggled ^ names)
 
-    def note(self, commented: frozenset[LineSpan], known: frozenset[str] | None) -> None:
-        """Mark lines that somebody has said something about, and hunks that are not known as changed."""
-        self.commented, self.known = commented, known
-        self._repaint()
+    def note(self, commented: frozenset[LineSpan], notes: Mapping[str, str]) -> None:
+        """Mark lines that somebody has said something about, and hunks and files with what is said of them."""
+        self.commented, self.notes = commented, notes
+        self._changed()
 
     def highlight(self, pattern: LogPattern | None) -> None:
         """Mark what the pattern matches; None marks nothing."""
@@ -305,6 +306,22 @@ class DiffText(Guarded, Widget, can_focus=True):
             if is_hunk or is_file:
                 self.go_to(Place(at, 0), at_top=True)
                 return
+
+    def go_to_next_note(self) -> bool:
+        """Go to the next hunk, or file without hunks, of which something is said, round the end; False without any."""
+        layout = self.layout_of_diff
+        count = len(layout.parts)
+        for at in [*range(self._cursor.part + 1, count), *range(min(count, self._cursor.part + 1))]:
+            part = layout.parts[at]
+            file = layout.diff.files[part.file]
+            if part.kind is RowKind.HUNK:
+                is_noted = layout.hunk_name(part) in self.notes or self._is_commented(file, part.hunk)
+            else:
+                is_noted = part.kind is RowKind.FILE and not file.hunks and layout.file_note(file, self.notes) != ""
+            if is_noted:
+                self.go_to(Place(at, 0), at_top=True)
+                return True
+        return False
 
     def go_sideways(self, direction: int) -> None:
         """Scroll the text sideways; numbers and signs stay."""
@@ -459,12 +476,19 @@ class DiffText(Guarded, Widget, can_focus=True):
             pattern=None if self._pattern is None else self._pattern.regex,
             left=self._left,
             commented=self.commented,
-            known=self.known,
+            notes=self.notes,
+            sizes=self.sizes,
         )
         self._strips = self._painter.strips(layout, rows, marks, max(1, self.size.width - 1))
         self._show_place(rows)
         self._colour_on()
         return rows
+
+    def _is_commented(self, file: FileDiff, hunk: int) -> bool:
+        found = file.hunks[hunk]
+        return any(
+            found.has(span.side, span.first_line, span.last_line) for span in self.commented if span.path == file.path
+        )
 
     def _marked_span(self) -> tuple[Place, Place] | None:
         if self._mark is None:

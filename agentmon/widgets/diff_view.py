@@ -6,7 +6,8 @@ In:  ``DiffView(placeholder="No changes.")``
      ``view.diff = Diff(patch)``  again at any time, such as while an agent works: the cursor stays on its line
      ``view.looked = frozenset(digests)``  what a person has looked at: what ``LookedAt`` named, kept by the owner
      ``view.commented = frozenset(spans)``  lines with comments
-     ``view.known = frozenset(digests)``  hunks that are no news, such as those when comments were sent
+     ``view.notes = {digest: text}``  what is said of hunks and of files without any, such as "undone"
+     ``view.text.sizes = {path: (before, after)}``  bytes of binary files, set before the difference
      ``view.show_unchanged(path, text)``  answers ``UnchangedWanted`` with the whole new text of a file
      ``view.go_to(path, line, side)``, ``view.focus_text()``, ``view.has_something_open``, ``view.step_back()``
 Out: ``LookedAt``, ``CommentWanted``, ``EditWanted``, ``TakeBackWanted``, ``UnchangedWanted``; with paths as in git
@@ -17,7 +18,7 @@ Keys are bound by the screen to actions of the view (``action_…``), as those o
     ctrl+d ctrl+u ``move_page(±1)``      enter  ``fold``            v   ``mark``          n N  ``find(±1)``
     g G           ``go_end(±1)``         z      ``fold_all``        e   ``edit``          b    ``toggle_sides``
     J K           ``go_hunk(±1)``        h l    ``sideways(±1)``    u   ``take_back``     I    ``toggle_blanks``
-    tab shift+tab ``go_file(±1)``        esc    ``step_back``
+    tab shift+tab ``go_file(±1)``        o      ``go_note``         esc ``step_back``
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.log_view import SLICE_REST_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from textual import events
     from textual.app import ComposeResult
@@ -86,8 +87,8 @@ class DiffView(Guarded, Vertical):
     """Digests of the hunks, and of the files without hunks, that a person has looked at."""
     commented: reactive[frozenset[LineSpan]] = reactive(frozenset, layout=False, repaint=False, init=False)
     """Lines with a comment."""
-    known: reactive[frozenset[str] | None] = reactive(None, layout=False, repaint=False, init=False)
-    """Digests of hunks that are no news, such as those when comments were sent; all others are marked as changed."""
+    notes: reactive[Mapping[str, str]] = reactive(dict, layout=False, repaint=False, init=False)
+    """What is said of hunks, and of files without any, by their digests."""
 
     @dataclass
     class LookedAt(Message):
@@ -108,6 +109,8 @@ class DiffView(Guarded, Vertical):
         first_line: int
         last_line: int
         text: str
+        digest: str
+        """Of the hunk of the first line; empty for one that the patch leaves out."""
 
     @dataclass
     class EditWanted(Message):
@@ -119,13 +122,12 @@ class DiffView(Guarded, Vertical):
 
     @dataclass
     class TakeBackWanted(Message):
-        """A person wants a hunk taken back: ``git apply -R`` of the patch does it. Nothing is asked here."""
+        """A person wants a hunk taken back, or the whole file on whose head the cursor is. Nothing is asked here."""
 
         view: DiffView
         path: str
-        hunk: Hunk
-        digest: str
-        patch: bytes
+        patch: bytes | None
+        """Of the hunk, which ``git apply -R`` takes; None for the file."""
 
     @dataclass
     class UnchangedWanted(Message):
@@ -285,9 +287,16 @@ class DiffView(Guarded, Vertical):
             return
         side, rows, first, last = found
         text = "\n".join(_content(self.text, row, side) for row in rows)
+        part = layout.parts[rows[0].place.part]
+        digest = layout.hunk_name(part) if part.kind is RowKind.HUNK else ""
         if self.text.has_mark:
             self.text.toggle_mark()
-        self.post_message(self.CommentWanted(self, rows[0].file.path, side, first, last, text))
+        self.post_message(self.CommentWanted(self, rows[0].file.path, side, first, last, text, digest))
+
+    def action_go_note(self) -> None:
+        """Go to the next hunk with a comment, or of which anything is said."""
+        if not self.text.go_to_next_note():
+            self.say("No comments, and nothing changed since.", is_error=True)
 
     def action_edit(self) -> None:
         """Ask for the editor at the line under the cursor."""
@@ -300,14 +309,13 @@ class DiffView(Guarded, Vertical):
         self.post_message(self.EditWanted(self, row.file.path, max(1, layout.anchor(row.place).number)))
 
     def action_take_back(self) -> None:
-        """Ask for the hunk under the cursor to be taken back."""
-        layout, row = self.text.layout_of_diff, self.text.row
-        if row is None or row.hunk is None or row.hunk.parents > 1:
-            self.say("No hunk to take back here.", is_error=True)
+        """Ask for the hunk under the cursor to be taken back, or for the file on whose head it is."""
+        row = self.text.row
+        if row is None or row.kind in {RowKind.GAP, RowKind.KEPT} or (row.hunk is not None and row.hunk.parents > 1):
+            self.say("Nothing to undo here.", is_error=True)
             return
-        digest = layout.hunk_name(layout.parts[row.place.part])
-        patch = self.diff.hunk_patch(row.file, row.hunk)
-        self.post_message(self.TakeBackWanted(self, row.file.path, row.hunk, digest, patch))
+        patch = None if row.hunk is None else self.diff.hunk_patch(row.file, row.hunk)
+        self.post_message(self.TakeBackWanted(self, row.file.path, patch))
 
     def action_search(self) -> None:
         """Let the person type what is looked for."""
@@ -357,15 +365,15 @@ class DiffView(Guarded, Vertical):
 
     def watch_commented(self) -> None:
         """Mark the lines."""
-        self.text.note(self.commented, self.known)
+        self.text.note(self.commented, self.notes)
 
-    def watch_known(self) -> None:
-        """Mark the hunks."""
-        self.text.note(self.commented, self.known)
+    def watch_notes(self) -> None:
+        """Mark hunks and files."""
+        self.text.note(self.commented, self.notes)
 
     def on_mount(self) -> None:
         """Show what was set before."""
-        self.text.note(self.commented, self.known)
+        self.text.note(self.commented, self.notes)
         self.text.show(self.diff, looked=self.looked, columns=self.size.width)
         self.set_class(len(self.diff.files) <= 1, "-single")
         self._show_place()
@@ -438,7 +446,7 @@ class DiffView(Guarded, Vertical):
             return
         layout, row = self.text.layout_of_diff, self.text.row
         current = 0 if row is None else layout.parts[row.place.part].file
-        self._files.show(layout, current)
+        self._files.show(layout, current, self.notes)
         parts: list[Content] = []
         if row is not None:
             part = layout.parts[row.place.part]

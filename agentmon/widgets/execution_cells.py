@@ -101,6 +101,11 @@ def _changes(row: Row) -> str:
     return f"+{execution.lines_added or 0} −{execution.lines_removed or 0}"
 
 
+def _verification(row: Row) -> str:
+    verdict = row.execution.verification
+    return "" if verdict is None else verdict.text
+
+
 def _tokens(row: Row) -> str:
     return count_text(row.execution.tokens_used) if row.execution.tokens_used else ""
 
@@ -111,7 +116,8 @@ def _cost(row: Row) -> str:
 
 
 def _last_line(row: Row) -> str:
-    return reason_text(row.execution, row.wait) or row.execution.last_line or ""
+    said = reason_text(row.execution, row.wait) or row.execution.last_line or ""
+    return "  ".join(text for text in (_verification(row), said) if text)
 
 
 CELLS: Final[Mapping[ExecutionColumn, Cell]] = {
@@ -142,6 +148,7 @@ CELLS: Final[Mapping[ExecutionColumn, Cell]] = {
     ExecutionColumn.EXIT: Cell(_exit, lambda row: row.execution.exit_code, width=5, is_right=True),
     ExecutionColumn.OUTPUT: Cell(_output, lambda row: row.execution.log_byte_size, width=8, is_right=True),
     ExecutionColumn.CHANGES: Cell(_changes, lambda row: row.execution.changed_files or None, width=11, is_right=True),
+    ExecutionColumn.VERIFICATION: Cell(_verification, lambda row: _verification(row) or None, width=14),
     ExecutionColumn.TOKENS: Cell(_tokens, lambda row: row.execution.tokens_used or None, width=7, is_right=True),
     ExecutionColumn.COST: Cell(_cost, lambda row: row.execution.cost_nano, width=8, is_right=True),
     ExecutionColumn.LAST_LINE: Cell(

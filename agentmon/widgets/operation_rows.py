@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.changes import call_amount_text
 from agentmon.domain.ids import LOCAL_USER_ID
 from agentmon.domain.near_paths import near_text
 from agentmon.domain.operations import OperationStatus
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
     from agentmon.widgets.text_rows import Row
 
 OPERATION_COLUMNS: Final = (
+    Column("#", 4, from_width=60, is_right=True),
     Column("State", 11),
     Column("Type", 8, from_width=70),
     Column("Tool", 14),
     Column("Target"),
+    Column("Changes", 20, from_width=100),
     Column("Time", 7, from_width=60, is_right=True),
     Column("Tokens", 7, from_width=90, is_right=True),
     Column("Approved by", 16, from_width=110),
@@ -45,10 +48,12 @@ def operation_rows(operations: Iterable[Operation], folder: str = "") -> tuple[T
         approver = "you" if operation.approved_by == LOCAL_USER_ID else operation.approved_by
         approved = approver or ("yes" if operation.approved else "")
         cells = (
+            Span(str(operation.number or ""), "muted"),
             Span(words, style),
             Span(operation.type.value, "muted"),
             Span(operation.tool_name),
             Span(near_text(operation.target, folder), "muted"),
+            Span(call_amount_text(operation.changes)),
             Span(took_text(operation), "muted"),
             Span(tokens_text(operation), "muted"),
             Span(approved, "muted"),

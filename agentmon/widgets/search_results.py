@@ -26,6 +26,7 @@ KIND_WORDS: Final = {
     SearchKind.SESSIONS: "Conversations",
     SearchKind.MESSAGES: "Messages",
     SearchKind.OPERATIONS: "Tool calls",
+    SearchKind.CHANGES: "Changed files",
     SearchKind.LOGS: "Logs",
     SearchKind.DOCUMENTS: "Documents",
 }
@@ -34,6 +35,7 @@ _GLYPHS: Final = {
     SearchKind.SESSIONS: "●",
     SearchKind.MESSAGES: "“",
     SearchKind.OPERATIONS: "›",
+    SearchKind.CHANGES: "±",
     SearchKind.LOGS: "│",
     SearchKind.DOCUMENTS: "▪",
 }

@@ -20,6 +20,7 @@ STATE_STYLES: Final = {
     LiveState.PAUSED: "warning",
     LiveState.STOPPING: "warning",
     LiveState.FINALIZING: "muted",
+    LiveState.VERIFYING: "muted",
     LiveState.STUCK: "bad",
     LiveState.DONE: "good",
     LiveState.FAILED: "bad",

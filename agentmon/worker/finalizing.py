@@ -13,9 +13,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agentmon.domain.errors import StoreError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
+from agentmon.store.settling import SpokenToError
 from agentmon.threads import in_daemon_thread
 from agentmon.worker.refusal_reading import with_refusal
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from agentmon.domain.clock import Clock
-    from agentmon.domain.executions import ExecutionEnding
+    from agentmon.domain.executions import ExecutionEnding, FollowUp
     from agentmon.domain.ids import ExecutionId
     from agentmon.store.settling import SettlementRepository
     from agentmon.worker.watching import Watch, Watched
@@ -41,8 +43,11 @@ class EndStep(NamedTuple):
     is_due: Callable[[Watched, ExecutionEnding], bool]
     work: Callable[[Watched, ExecutionEnding], Awaitable[ExecutionEnding]]
     """Returns the ending with what it found out, and blocks in a thread of its own; called once more after a kill."""
-    limit_s: float
-    """After that the end goes on without it."""
+    limit_s: float | None
+    """After that the end goes on without it.
+
+    None where the outcome depends on it: it keeps its own time, and what it could not write is done again.
+    """
 
 
 async def _why_it_failed(watched: Watched, ending: ExecutionEnding) -> ExecutionEnding:
@@ -55,6 +60,10 @@ END_STEPS: Final = (
 )
 
 
+async def _no_follow_ups(ended: Sequence[Watched]) -> Mapping[ExecutionId, FollowUp | None]:
+    return {watched.id: None for watched in ended}
+
+
 class Finalizer:
     """Brings the executions of a watch whose processes are gone to their end.
 
@@ -63,6 +72,7 @@ class Finalizer:
         settlement: Writes what counts.
         clock: Dates what is written.
         on_settled: Called when executions are over.
+        follow_ups: Returns the runs with which agents go on whose work did not pass, or that were spoken to too late.
         steps: What belongs to an end, in order.
     """
 
@@ -73,15 +83,19 @@ class Finalizer:
         settlement: SettlementRepository,
         clock: Clock,
         on_settled: Callable[[], None],
+        follow_ups: Callable[[Sequence[Watched]], Awaitable[Mapping[ExecutionId, FollowUp | None]]] = _no_follow_ups,
         steps: Sequence[EndStep] = END_STEPS,
     ) -> None:
         self._watch = watch
         self._settlement = settlement
         self._clock = clock
         self._on_settled = on_settled
+        self._follow_ups = follow_ups
         self._steps = steps
         self.park_after = 0
         """After how many failures in a row an agent is parked; 0 means never."""
+        self.reviews = False
+        """Whether a person looks at what AI agents changed before it is done."""
         self._in_hand: set[ExecutionId] = set()
         self._not_before: dict[ExecutionId, float] = {}
 
@@ -109,8 +123,13 @@ class Finalizer:
         if not ended:
             return
         try:
+            follow_ups = await self._follow_ups(ended)
             over, problems = await self._settlement.settle(
-                [watched.id for watched in ended], park_after=self.park_after, at=self._clock.now()
+                [watched.id for watched in ended],
+                park_after=self.park_after,
+                reviews=self.reviews,
+                follow_ups=follow_ups,
+                at=self._clock.now(),
             )
         finally:
             self._in_hand -= {watched.id for watched in ended}
@@ -120,6 +139,8 @@ class Finalizer:
         await self._watch.forget({**over, **dict.fromkeys(settled_elsewhere, True)})
         self._on_settled()
         for execution_id, error in problems.items():
+            if isinstance(error, SpokenToError):
+                continue
             self._not_before[execution_id] = time.monotonic() + _TRY_AGAIN_AFTER_S
             await self._watch.note_problem(execution_id, f"its end cannot be written: {error}")
 
@@ -150,10 +171,14 @@ class Finalizer:
         try:
             async with asyncio.timeout(step.limit_s):
                 watched.ending = await step.work(watched, before)
+        except StoreError as error:
+            if step.limit_s is None:
+                raise
+            problem = _words_of(error)
         except TimeoutError:
             problem = f"not done within {step.limit_s:g} s"
         except Exception as error:  # noqa: BLE001 - a step that fails must not keep a run from its end
-            problem = plain_line(redact(str(error) or type(error).__name__), max_characters=_PROBLEM_MAX_CHARACTERS)
+            problem = _words_of(error)
         if problem:
             _log.warning("execution %s: %s: %s", watched.id, step.name, problem)
         found = watched.ending or before
@@ -166,6 +191,10 @@ class Finalizer:
     def _line(self, step: EndStep, problem: str, *, took_ms: int) -> Mapping[str, object]:
         line = {"at": self._clock.now().isoformat(), "step": step.name, "took_ms": took_ms}
         return line | ({"problem": problem} if problem else {})
+
+
+def _words_of(error: Exception) -> str:
+    return plain_line(redact(str(error) or type(error).__name__), max_characters=_PROBLEM_MAX_CHARACTERS)
 
 
 def _note_step(watched: Watched, line: Mapping[str, object]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.store.limit_snapshots import LimitSnapshotRepository
 from agentmon.worker.history_following import HistoryFollowing
+from agentmon.worker.pull_request_asking import PullRequestAsker
 from agentmon.worker.search_indexing import SearchFollowing
 from agentmon.worker.status_intake import StatusIntake
 from agentmon.worker.supervisor import Turn
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from agentmon.domain.clock import Clock
+    from agentmon.domain.history import HistoryOperation
     from agentmon.paths import Paths
     from agentmon.usage.sources import SourceFile
     from agentmon.worker.repositories import Repositories
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 _IMPORT_HANGS_AFTER_S: Final = 1_800.0
 """A first history of many gigabytes is read in one turn."""
+_ASKING_HANGS_AFTER_S: Final = 600.0
+"""Servers that do not answer are waited for one after the other."""
 
 
 class Following:
@@ -36,6 +40,7 @@ class Following:
         clock: Dates what is written.
         on_answers: Hears when answers may have been imported.
         screens: Of agents that have one of their own: what they say is in their files alone, and read at once.
+        on_calls: Hears of tool calls that the files of an agent tell, before they are written, in a thread.
     """
 
     def __init__(
@@ -47,6 +52,7 @@ class Following:
         clock: Clock,
         on_answers: Callable[[], None],
         screens: ScreenWatch,
+        on_calls: Callable[[str, Sequence[HistoryOperation]], None],
     ) -> None:
         self._settings = settings
         self._on_answers = on_answers
@@ -59,8 +65,9 @@ class Following:
             clock=clock,
             on_read=self._note_read,
         )
-        self._history = HistoryFollowing(paths=paths, clock=clock)
+        self._history = HistoryFollowing(paths=paths, clock=clock, on_calls=on_calls)
         self._search = SearchFollowing(paths)
+        self._pull_requests = PullRequestAsker(repository=repositories.pull_requests, clock=clock)
         self._statuses = StatusIntake(limits=LimitSnapshotRepository(repositories.database), paths=paths, clock=clock)
 
     def _note_read(self, sources: Sequence[SourceFile]) -> None:
@@ -75,6 +82,9 @@ class Following:
             "follow usage": self._follow_usage(supervisor),
             "follow history": self._follow_history(supervisor),
             "follow search": self._follow_search(supervisor),
+            "pull requests": supervisor.keep(
+                Turn("pull requests", self._pull_requests.look, _ASKING_HANGS_AFTER_S), rest=self._pull_requests.rest
+            ),
         }
 
     async def _follow_usage(self, supervisor: Supervisor) -> None:

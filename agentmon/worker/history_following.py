@@ -17,9 +17,10 @@ from agentmon.worker.problem_log import ProblemLog
 from agentmon.worker.separate_import import SeparateImport
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agentmon.domain.clock import Clock
+    from agentmon.domain.history import HistoryOperation
     from agentmon.paths import Paths
     from agentmon.settings import CostSettings, HistorySettings
     from agentmon.usage.sources import SourceFile
@@ -39,9 +40,22 @@ _NICENESS: Final = 15
 
 
 class HistoryFollowing:
-    """Looks, imports a little, and rests in between; for one task of the worker."""
+    """Looks, imports a little, and rests in between; for one task of the worker.
 
-    def __init__(self, *, paths: Paths, clock: Clock) -> None:
+    Args:
+        paths: Where the database is.
+        clock: Tells the time of the rows.
+        on_calls: Hears of tool calls of an agent before they are written, in a thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        paths: Paths,
+        clock: Clock,
+        on_calls: Callable[[str, Sequence[HistoryOperation]], None] = lambda *_: None,
+    ) -> None:
+        self._on_calls = on_calls
         self._paths = paths
         self._clock = clock
         self._importer: HistoryImporter | None = None
@@ -155,4 +169,5 @@ class HistoryFollowing:
             zone_name=local_zone_name(),
             clock=self._clock,
             keeps_messages=True,
+            on_calls=self._on_calls,
         )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.costs import FileCursor
+    from agentmon.domain.history import HistoryOperation
     from agentmon.paths import Paths
     from agentmon.usage.following import Read
     from agentmon.usage.sources import SourceFile
@@ -46,6 +47,7 @@ class HistoryImporter:
         clock: Tells the time of the rows.
         keeps_messages: Whether what was said is kept; calls are in any case.
         report: Hears of the progress, some times a second, in the thread of the import.
+        on_calls: Hears of tool calls of an agent before they are written, in the thread of the import.
     """
 
     def __init__(
@@ -57,12 +59,14 @@ class HistoryImporter:
         clock: Clock,
         keeps_messages: bool,
         report: Callable[[ImportProgress], None] | None = None,
+        on_calls: Callable[[str, Sequence[HistoryOperation]], None] = lambda *_: None,
     ) -> None:
         self._paths = paths
         self._environ = environ
         self._zone_name = zone_name
         self._clock = clock
         self._report = report
+        self._on_calls = on_calls
         self.keeps_messages = keeps_messages
         self._store: HistoryImport | None = None
         self._cursors: dict[str, FileCursor] | None = None
@@ -187,6 +191,7 @@ class HistoryImporter:
         messages = reading.messages if self.keeps_messages else ()
         run.messages += len(messages)
         run.operations += len(reading.operations)
+        self._on_calls(after.agent_slug, reading.operations)
         return HistoryPiece(before=before, after=after, messages=messages, operations=reading.operations)
 
     def _is_changed(self, source: SourceFile) -> bool:

@@ -45,7 +45,7 @@ class Hosts:
         watch: Gets each of them.
         screens: Gets those whose agent has a screen of its own.
         starter: Starts their hosts.
-        worktrees: Says where working trees are made, and sees when one is gone.
+        worktrees: Says where worktrees are made, and sees when one is gone.
         worker_id: The worker.
         paths: Where its files are.
         clock: Dates what is written.

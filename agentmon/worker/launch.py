@@ -24,16 +24,23 @@ _LOOK_EVERY_S: Final = 0.02
 _LAST_WORDS_BYTES: Final = 4096
 
 
-def ensure_worker(paths: Paths, *, environ: Mapping[str, str] | None = None) -> WorkerInfo:
+def ensure_worker(
+    paths: Paths, *, environ: Mapping[str, str] | None = None, after: WorkerInfo | None = None
+) -> WorkerInfo:
     """Return the worker that lives, started if there was none; blocks until it is ready, at most 20 s.
 
     Any number of callers may ask at once: the lock lets one of the started workers live.
+
+    Args:
+        paths: Of the machine and database.
+        environ: Of the worker; None takes that of this process.
+        after: One that has ended. The next has the lock for a moment before it wipes out what that one wrote there.
 
     Raises:
         RunnerError: The worker ended or was not ready in time; the message names its log.
     """
     presence = read_presence(paths.worker_lock)
-    if presence.pid is not None:
+    if presence.pid is not None and presence != after:
         return presence
     logged_bytes = _size(paths.worker_log)
     if not presence.is_running:
@@ -42,7 +49,7 @@ def ensure_worker(paths: Paths, *, environ: Mapping[str, str] | None = None) -> 
     deadline = seen_at + _READY_WITHIN_S
     while time.monotonic() < deadline:
         presence = read_presence(paths.worker_lock)
-        if presence.pid is not None:
+        if presence.pid is not None and presence != after:
             return presence
         if presence.is_running:
             seen_at = time.monotonic()

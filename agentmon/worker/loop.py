@@ -22,10 +22,13 @@ from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.change_recording import RECORDED_WITHIN_S, ChangeRecorder
 from agentmon.worker.commands import hand_on_commands
 from agentmon.worker.finalizing import END_STEPS, EndStep, Finalizer
+from agentmon.worker.follow_ups import FollowUps
 from agentmon.worker.following import Following
 from agentmon.worker.hosts import Hosts
 from agentmon.worker.loop_report import REPORT_EVERY_S, write_loop_report
+from agentmon.worker.merge_finishing import MergeFinisher
 from agentmon.worker.notifying import Notifier
+from agentmon.worker.overlap_watching import OverlapWatch
 from agentmon.worker.retention import remove_old_logs
 from agentmon.worker.scheduling import Scheduler
 from agentmon.worker.screen_watching import ScreenWatch
@@ -35,6 +38,7 @@ from agentmon.worker.supervisor import Supervisor, Turn
 from agentmon.worker.sweeping import sweep_environments
 from agentmon.worker.telemetry_receiver import TelemetryReceiver
 from agentmon.worker.thinning import Thinner
+from agentmon.worker.verifying import Verifier
 from agentmon.worker.watching import Watch
 from agentmon.worker.worktree_making import WorktreeMaker
 
@@ -54,6 +58,8 @@ _REMOVE_LOGS_EVERY_S: Final = 600.0
 _BUSY_CYCLE_S_PER_RUN: Final = 0.002
 _LONGEST_BUSY_CYCLE_S: Final = 0.25
 """With many runs the news of several are taken together: a transaction for each would cost most of a core."""
+_LEFTOVERS_HANG_AFTER_S: Final = 300.0
+"""A git that outlived what was killed comes to its end first."""
 _LONGEST_PAUSE_S: Final = 5.0
 """Whoever frees the database or the disk wants to see that runs go on."""
 _SAME_COMPLAINT_EVERY_S: Final = 300.0
@@ -108,24 +114,40 @@ class WorkerLoop:
             tmux=tmux, watch=self._watch, activity=repositories.activity, paths=paths, clock=clock
         )
         screens = self._screens
-        self._recorder = recorder = ChangeRecorder(changes=repositories.changes, paths=paths, clock=clock)
-        last_looks = (
-            EndStep("its conversation", screens.lacks_conversation, screens.look_for_last_time, limit_s=10.0),
-            EndStep("its result", screens.lacks_result, screens.look_for_result, limit_s=10.0),
+        self._recorder = recorder = ChangeRecorder(
+            changes=repositories.changes, paths=paths, clock=clock, watch=self._watch
         )
+        screens.on_state = recorder.calls.note_state
         self._worktrees = WorktreeMaker(
             worktrees=repositories.worktrees, agent_files=repositories.agent_files, paths=paths, clock=clock
+        )
+        self._verifier = Verifier(
+            verifications=repositories.verifications,
+            agent_files=repositories.agent_files,
+            worktrees=self._worktrees,
+            settings=lambda: self._settings.verification,
+            clock=clock,
         )
         self._finalizer = Finalizer(
             watch=self._watch,
             settlement=repositories.settlement,
             clock=clock,
             on_settled=self._note_settled,
+            follow_ups=FollowUps(
+                verifier=self._verifier,
+                settlement=repositories.settlement,
+                agents=repositories.agents,
+                agent_files=repositories.agent_files,
+                authors=repositories.task_authors,
+                paths=paths,
+            ).find,
             steps=(
-                *last_looks,
+                EndStep("its conversation", screens.lacks_conversation, screens.look_for_last_time, limit_s=10.0),
+                EndStep("its result", screens.lacks_result, screens.look_for_result, limit_s=10.0),
                 *END_STEPS,
                 self._worktrees.end_step,
                 EndStep("its changes", recorder.is_due, recorder.record, limit_s=RECORDED_WITHIN_S),
+                self._verifier.end_step,
             ),
         )
         self._following = Following(
@@ -135,6 +157,7 @@ class WorkerLoop:
             clock=clock,
             on_answers=self._note_answers,
             screens=self._screens,
+            on_calls=recorder.calls.note_told,
         )
         self._budgets = BudgetGuard(
             budgets=repositories.budgets,
@@ -174,6 +197,7 @@ class WorkerLoop:
         self._thinner = Thinner(repositories.thinning, clock)
         self._is_paused = True
         self._is_stopping = asyncio.Event()
+        self._finishing: set[asyncio.Task[None]] = set()
         self._complaints: dict[str, tuple[str, float]] = {}
         self._loops_changed = asyncio.Event()
         self._supervisor = Supervisor(clock=clock, on_failure=self._note_failure, on_change=self._loops_changed.set)
@@ -210,7 +234,8 @@ class WorkerLoop:
             async with asyncio.TaskGroup() as group:
                 loops = [group.create_task(loop, name=name) for name, loop in self._loops(group).items()]
                 await self._is_stopping.wait()
-                for task in loops:
+                # What is left of an end is done by the next worker: a verification may take long.
+                for task in (*loops, *self._finishing):
                     task.cancel()
         finally:
             await self._telemetry.close()
@@ -219,20 +244,22 @@ class WorkerLoop:
     def _loops(self, group: asyncio.TaskGroup) -> Mapping[str, Coroutine[None, None, None]]:
         """Return everything that goes on, each in a pace of its own, so that none holds up another."""
         keep = self._supervisor.keep
+        calls = self._recorder.calls
+        overlaps = OverlapWatch(overlaps=self._repositories.overlaps, paths=self._paths, clock=self._clock)
         return {
             "report": self._report(),
             "commands": self._keep("commands", self._hand_on_commands, self._commands),
             "work": self._work(group),
             "look at screens": keep(Turn("screens of agents", self._look_at_screens), rest=self._screens.rest),
+            "calls": keep(Turn("tool calls of own screens", calls.follow), rest=calls.rest),
+            "overlaps": keep(Turn("overlaps", overlaps.look), rest=overlaps.rest),
             **self._following.loops(self._supervisor),
             "tell the person": keep(Turn("notifications", self._notifier.tell_next), rest=self._notifier.wait),
         }
 
     async def _work(self, group: asyncio.TaskGroup) -> None:
         """Take over what an earlier worker left, then let all turns about executions begin."""
-        settling_in = Turn("queue", partial(self._settle_in, group), longest_pause_s=_LONGEST_PAUSE_S)
-        while not await self._supervisor.attempt(settling_in):  # noqa: ASYNC110 - its pause is all there is to wait for
-            await asyncio.sleep(self._supervisor.pause_s(settling_in.name))
+        await self._until_done(Turn("queue", partial(self._settle_in, group), longest_pause_s=_LONGEST_PAUSE_S))
 
         async def look_after_hosts() -> None:
             await self._hosts.look_after(self._settings, group, may_start=not self._is_paused)
@@ -240,7 +267,9 @@ class WorkerLoop:
         async def end() -> None:
             plain, long = self._finalizer.begin()
             for watched in long:
-                group.create_task(self._finish(watched), name=f"finish {watched.id}")
+                finishing = group.create_task(self._finish(watched), name=f"finish {watched.id}")
+                self._finishing.add(finishing)
+                finishing.add_done_callback(self._finishing.discard)
             await self._finalizer.settle(plain)
 
         async def claim() -> None:
@@ -273,8 +302,27 @@ class WorkerLoop:
         self._commands.set()
         await self._repositories.claims.ask_about_waiting(at=self._clock.now())
         await sweep_environments(self._repositories.live, self._paths)
-        group.create_task(self._worktrees.settle(), name="working trees")
-        group.create_task(self._recorder.recover(), name="undo")
+        leftovers = Turn("leftovers", self._settle_leftovers, _LEFTOVERS_HANG_AFTER_S)
+        group.create_task(self._until_done(leftovers), name=leftovers.name)
+
+    async def _settle_leftovers(self) -> None:
+        """End what a kill cut off; none of it holds up another."""
+        merges = MergeFinisher(worktrees=self._repositories.worktrees, paths=self._paths, clock=self._clock)
+        ends = await asyncio.gather(
+            self._worktrees.settle(),
+            self._recorder.recover(),
+            self._verifier.settle(),
+            merges.recover(),
+            return_exceptions=True,
+        )
+        for error in ends:
+            if error is not None:
+                raise error
+
+    async def _until_done(self, turn: Turn) -> None:
+        """Do a turn once, and again after each failure, which ends nothing else."""
+        while not await self._supervisor.attempt(turn):  # noqa: ASYNC110 - its pause is all there is to wait for
+            await asyncio.sleep(self._supervisor.pause_s(turn.name))
 
     def _keep(
         self,
@@ -396,6 +444,7 @@ class WorkerLoop:
             self._complain(f"the settings stay as they were: {error}", "settings")
         await self._settle_telemetry()
         self._finalizer.park_after = self._settings.worker.park_after_failures
+        self._finalizer.reviews = self._settings.board.review
         self._is_paused = await self._repositories.pause.get() is not None
         await self._scheduler.look()
 

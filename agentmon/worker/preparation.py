@@ -141,7 +141,7 @@ def working_dir_of(claimed: ClaimedExecution) -> str:
 
 
 def asked_folder_of(claimed: ClaimedExecution) -> str:
-    """Return the absolute path of the folder that it is about, also when it works in a working tree of its own."""
+    """Return the absolute path of the folder that it is about, also when it works in a worktree of its own."""
     if claimed.execution.worktree_id is None and claimed.execution.working_dir is not None:
         return claimed.execution.working_dir
     return claimed.agent.work_folder(claimed.task.input_context.working_dir, claimed.workspace_root)

@@ -18,6 +18,8 @@ from agentmon.store.claims import ClaimRepository
 from agentmon.store.ingest import IngestRepository
 from agentmon.store.live_executions import LiveExecutionRepository
 from agentmon.store.old_logs import OldLogRepository
+from agentmon.store.overlaps import OverlapRepository
+from agentmon.store.pull_requests import PullRequestRepository
 from agentmon.store.queue_pause import QueuePauseRepository
 from agentmon.store.schedules import ScheduleRepository
 from agentmon.store.setting_rows import SettingRepository
@@ -28,6 +30,7 @@ from agentmon.store.thinning import ThinningRepository
 from agentmon.store.told_usage import ToldUsageRepository
 from agentmon.store.usage_days import UsageDayRepository
 from agentmon.store.usage_prices import UsagePriceRepository
+from agentmon.store.verifications import VerificationRepository
 from agentmon.store.workspaces import WorkspaceRepository
 from agentmon.store.worktrees import WorktreeRepository
 
@@ -51,6 +54,7 @@ class Repositories:
     settings: SettingRepository
     pause: QueuePauseRepository
     old_logs: OldLogRepository
+    overlaps: OverlapRepository
     thinning: ThinningRepository
     archive: ArchiveRepository
     schedules: ScheduleRepository
@@ -63,6 +67,8 @@ class Repositories:
     approval_rules: ApprovalRuleRepository
     workspaces: WorkspaceRepository
     worktrees: WorktreeRepository
+    verifications: VerificationRepository
+    pull_requests: PullRequestRepository
     told_usage: ToldUsageRepository
     usage_days: UsageDayRepository
     usage_prices: UsagePriceRepository
@@ -87,6 +93,7 @@ class Repositories:
             settings=SettingRepository(database),
             pause=QueuePauseRepository(database),
             old_logs=OldLogRepository(database),
+            overlaps=OverlapRepository(database),
             thinning=ThinningRepository(database),
             archive=ArchiveRepository(database),
             schedules=ScheduleRepository(database),
@@ -99,6 +106,8 @@ class Repositories:
             approval_rules=ApprovalRuleRepository(database),
             workspaces=WorkspaceRepository(database),
             worktrees=WorktreeRepository(database),
+            verifications=VerificationRepository(database),
+            pull_requests=PullRequestRepository(database),
             told_usage=ToldUsageRepository(database),
             usage_days=UsageDayRepository(database),
             usage_prices=UsagePriceRepository(database),

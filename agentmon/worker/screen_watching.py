@@ -53,7 +53,7 @@ from agentmon.worker.screen_news import DELIVERY_SOURCE, ask_of, evidence_of, ne
 from agentmon.worker.screen_pace import RESTING_TICK_S, LookPace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import ClaimedExecution, ExecutionCommand, ExecutionEnding
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from agentmon.runners.screens.judging import Verdict
     from agentmon.runners.screens.reading import Dialog
     from agentmon.runners.screens.rules import ScreenRules
+    from agentmon.runners.screens.states import ScreenState
     from agentmon.runners.tmux import Tmux
     from agentmon.store.activity import ActivityRepository
     from agentmon.worker.screen_files import FileNews
@@ -214,6 +215,8 @@ class ScreenWatch:
         self._next_search_at = float("-inf")
         self._has_named = False
         self._written_by: set[str] = set()
+        self.on_state: Callable[[ExecutionId, ScreenState | None], None] = lambda *_: None
+        """Called with what each look says that an agent does; None when that is not known."""
 
     @property
     def is_in_use(self) -> bool:
@@ -486,6 +489,7 @@ class ScreenWatch:
         screen.first_look_at = now if screen.first_look_at is None else screen.first_look_at
         screen.pace.note_look(now, is_new=screen.judge.same_since == now)
         self._note_work(screen, verdict)
+        self.on_state(screen.id, verdict.state)
         dialog = read_dialog(screen.rules, shown) if shown is not None else None
         if shown is not None:
             digest = dialog.digest if dialog is not None else ""

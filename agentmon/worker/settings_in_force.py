@@ -12,6 +12,7 @@ from agentmon.settings import (
     HistorySettings,
     NotificationSettings,
     SearchSettings,
+    VerificationSettings,
     WorkerSettings,
     WorktreeSettings,
     load_settings,
@@ -34,6 +35,7 @@ class SettingsInForce:
     search: SearchSettings
     notifications: NotificationSettings
     worktrees: WorktreeSettings
+    verification: VerificationSettings
 
 
 def read_settings(settings_file: Path | None, stored: Mapping[str, object]) -> SettingsInForce:
@@ -51,4 +53,5 @@ def read_settings(settings_file: Path | None, stored: Mapping[str, object]) -> S
         search=load_settings(SearchSettings, settings_file, stored),
         notifications=load_settings(NotificationSettings, settings_file, stored),
         worktrees=load_settings(WorktreeSettings, settings_file, stored),
+        verification=load_settings(VerificationSettings, settings_file, stored),
     )

@@ -77,7 +77,7 @@ class Starter:
 
         A tmux that is missing or does not answer may come back, and the session may exist: the execution stays as it
         is and is looked at again. Starting twice is safe, since a second host refuses to touch the folder of the first.
-        A working tree is made first, which takes as long as the repository is large and its set-up needs.
+        A worktree is made first, which takes as long as the repository is large and its set-up needs.
         """
         execution = claimed.execution
         name = session_name(execution)

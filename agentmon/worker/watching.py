@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.agents import ToolType
 from agentmon.domain.asked_danger import with_danger
 from agentmon.domain.conversation import AskNews, CostNews, UsageNews
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
@@ -22,11 +23,11 @@ from agentmon.worker.preparation import folder_of
 from agentmon.worker.strays import end_strays, find_strays
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from agentmon.domain.clock import Clock
-    from agentmon.domain.executions import ClaimedExecution, ExecutionProgress
+    from agentmon.domain.executions import ClaimedExecution, ExecutionProgress, TimedNews
     from agentmon.domain.ids import ExecutionId
     from agentmon.paths import Paths
     from agentmon.runners.execution_folder import ExecutionFolder
@@ -130,6 +131,8 @@ class Watch:
         self._settlement = settlement
         self._paths = paths
         self._clock = clock
+        self.on_news: Callable[[Watched, Sequence[TimedNews]], None] = lambda *_: None
+        """Called with what a run has said, once that is recorded."""
         self.has_asked = False
         """Whether an agent has asked a person for something since somebody last took note of it."""
         self.has_spent = False
@@ -185,7 +188,7 @@ class Watch:
         return self._watched.get(execution_id)
 
     def place(self, claimed: ClaimedExecution) -> None:
-        """Take note of where an execution works, which is certain once its working tree is made."""
+        """Take note of where an execution works, which is certain once its worktree is made."""
         watched = self._watched.get(claimed.execution.id)
         if watched is not None:
             watched.claimed = claimed
@@ -214,7 +217,7 @@ class Watch:
             )
             while unread:
                 began_at = time.monotonic()
-                read = await asyncio.to_thread(_read_batch, unread, self._paths.danger_rules_file)
+                read = await asyncio.to_thread(_read_batch, unread, self._paths.danger_rules_file, self._beside)
                 problems = {watched.id: outcome for watched, _, outcome in read if isinstance(outcome, Exception)}
                 stretches = {
                     watched.id: outcome for watched, _, outcome in read if not isinstance(outcome, Exception | None)
@@ -245,6 +248,20 @@ class Watch:
                     self._worked_s = 0.0
         return has_more
 
+    def _beside(self, watched: Watched) -> tuple[int, ...]:
+        """Return the tasks whose AI agents work in the folder of a run: their numbers."""
+        folder = watched.claimed.execution.working_dir
+        return tuple(
+            sorted(
+                other.claimed.task.number
+                for other in tuple(self._watched.values())
+                if other is not watched
+                and other.ending is None
+                and other.claimed.execution.working_dir == folder
+                and other.claimed.agent.tool_type is ToolType.AI_AGENT
+            )
+        )
+
     def _note(self, recorded: Recorded, stretches: Mapping[ExecutionId, ExecutionProgress]) -> None:
         for execution_id, stretch in stretches.items():
             watched = self._watched.get(execution_id)
@@ -256,6 +273,7 @@ class Watch:
             watched.found_dead_at = None
             watched.ending = recorded.ended.get(execution_id)
             watched.max_entries = min(2 * watched.max_entries, _MAX_BATCH_ENTRIES)
+            self.on_news(watched, stretch.news)
 
     async def _look_closer(self, watched: Watched, stretch: ExecutionProgress | None, error: Exception) -> bool:
         """Do what is left for a stretch that could not be recorded; return whether its journal may be read on now."""
@@ -399,14 +417,15 @@ def _is_host_alive(watched: Watched) -> bool | None:
 
 
 def _read_batch(
-    unread: deque[tuple[Watched, int]], danger_rules_file: Path
+    unread: deque[tuple[Watched, int]], danger_rules_file: Path, beside: Callable[[Watched], tuple[int, ...]]
 ) -> list[tuple[Watched, int, ExecutionProgress | Exception | None]]:
     """Take from the front what fits into one batch; return a stretch of each, None, or why there is none."""
     read: list[tuple[Watched, int, ExecutionProgress | Exception | None]] = []
     size = entries = 0
     while unread and size < _MAX_BATCH_BYTES and entries < _MAX_BATCH_ENTRIES:
         watched, times = unread.popleft()
-        outcome = _read(watched, danger_rules_file, max_entries=min(watched.max_entries, _MAX_BATCH_ENTRIES - entries))
+        most = min(watched.max_entries, _MAX_BATCH_ENTRIES - entries)
+        outcome = _read(watched, danger_rules_file, beside, max_entries=most)
         read.append((watched, times, outcome))
         if not isinstance(outcome, Exception | None):
             size += outcome.to_offset - outcome.from_offset
@@ -414,7 +433,9 @@ def _read_batch(
     return read
 
 
-def _read(watched: Watched, danger_rules_file: Path, *, max_entries: int) -> ExecutionProgress | Exception | None:
+def _read(
+    watched: Watched, danger_rules_file: Path, beside: Callable[[Watched], tuple[int, ...]], *, max_entries: int
+) -> ExecutionProgress | Exception | None:
     if not watched.is_readable:
         return None
     try:
@@ -430,7 +451,7 @@ def _read(watched: Watched, danger_rules_file: Path, *, max_entries: int) -> Exe
         if stretch is None:
             return None
         watched.has_more = watched.folder.journal.stat().st_size > stretch.to_offset
-        return _with_danger(stretch, danger_rules_file)
+        return _with_danger(stretch, danger_rules_file, lambda: beside(watched))
     except OSError as error:
         _log.warning("execution %s: its journal cannot be read: %s", watched.id, error)
         return None
@@ -442,12 +463,14 @@ def _words_of(error: Exception) -> str:
     return plain_line(redact(str(error) or type(error).__name__), max_characters=ERROR_MAX_CHARACTERS)
 
 
-def _with_danger(stretch: ExecutionProgress, danger_rules_file: Path) -> ExecutionProgress:
+def _with_danger(
+    stretch: ExecutionProgress, danger_rules_file: Path, find_beside: Callable[[], tuple[int, ...]]
+) -> ExecutionProgress:
     if not any(isinstance(told.news, AskNews) for told in stretch.news):
         return stretch
-    rules = danger_rules_in_force(danger_rules_file)
+    rules, beside = danger_rules_in_force(danger_rules_file), find_beside()
     news = tuple(
-        replace(told, news=with_danger(told.news, rules)) if isinstance(told.news, AskNews) else told
+        replace(told, news=with_danger(told.news, rules, beside=beside)) if isinstance(told.news, AskNews) else told
         for told in stretch.news
     )
     return replace(stretch, news=news)

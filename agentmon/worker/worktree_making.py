@@ -1,12 +1,10 @@
-"""The working tree of a run: made, filled and set up before its host starts; what a kill cut off, ended afterwards."""
+"""The worktree of a run: made, filled and set up before its host starts; what a kill cut off, ended afterwards."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-import os
-import signal
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,13 +17,13 @@ from agentmon.domain.executions import CommandType
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.domain.worktrees import WorktreePlaces, WorktreeStatus
-from agentmon.runners.execution_folder import open_descriptor
 from agentmon.store.task_moves import SYSTEM_ACTOR
 from agentmon.threads import in_daemon_thread
 from agentmon.worker.commands import give_to_host
 from agentmon.worker.file_trust import read_trusted_setup
 from agentmon.worker.finalizing import EndStep
-from agentmon.worker.preparation import environment_of, folder_of
+from agentmon.worker.preparation import NO_VARIABLES, environment_of, folder_of
+from agentmon.worker.project_commands import STRAYS_GRACE_S, CommandLog, run_project_command
 from agentmon.worker.strays import end_strays
 from agentmon.workspaces import worktree_filling, worktrees
 
@@ -33,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from agentmon.domain.clock import Clock
-    from agentmon.domain.executions import ClaimedExecution, ExecutionEnding
+    from agentmon.domain.executions import ClaimedExecution, Execution, ExecutionEnding
+    from agentmon.domain.tasks import Task
     from agentmon.domain.worktrees import Worktree
     from agentmon.paths import Paths
-    from agentmon.runners.execution_folder import ExecutionFolder
     from agentmon.settings import WorktreeSettings
     from agentmon.store.agent_files import AgentFileRepository
     from agentmon.store.worktrees import WorktreeRepository
@@ -46,25 +44,22 @@ _log = logging.getLogger(__name__)
 
 FIRST_PORT: Final = 20_000
 PORTS_EACH: Final = 10
-"""Working tree number N has the ports from ``FIRST_PORT + N * PORTS_EACH`` on."""
+"""Worktree number N has the ports from ``FIRST_PORT + N * PORTS_EACH`` on."""
 _MADE_WITHIN_S: Final = 900.0
 _LOCK_WITHIN_S: Final = 120.0
 """A git that outlived a killed worker comes to its end first."""
 _LOOK_EVERY_S: Final = 0.1
-_STRAYS_GRACE_S: Final = 2.0
-_MAX_LOG_BYTES: Final = 4 * 1024 * 1024
-_READ_BYTES: Final = 64 * 1024
 _MAX_REASON_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeWorktree:
-    """What the host of a run in a working tree is told."""
+    """What the host of a run in a worktree is told."""
 
     claimed: ClaimedExecution
     """With the folder in which it works."""
     environment: Mapping[str, str]
-    """Variables about the working tree."""
+    """Variables about the worktree."""
     has_output: bool
     """Whether what was said stands in the run's log, which the host goes on with."""
 
@@ -81,37 +76,35 @@ class WorktreeMaker:
         self._clock = clock
 
     def places(self, settings: WorktreeSettings) -> WorktreePlaces:
-        """Return where working trees are made by these settings."""
+        """Return where worktrees are made by these settings."""
         return WorktreePlaces(folder=str(self._paths.worktrees_dir), branch_template=settings.branch)
 
     async def make(self, claimed: ClaimedExecution, settings: WorktreeSettings) -> MadeWorktree:
-        """Return the claimed execution in its working tree, which is made when it is not there.
+        """Return the claimed execution in its worktree, which is made when it is not there.
 
         One that works in the folder itself is returned as it is. A stop that comes meanwhile ends the set-up; the host
         finds it and starts nothing.
 
         Raises:
-            AgentmonError: There is no working tree to work in; the run may not start anywhere else.
+            AgentmonError: There is no worktree to work in; the run may not start anywhere else.
         """
         execution = claimed.execution
         if execution.worktree_id is None:
-            return MadeWorktree(claimed=claimed, environment={}, has_output=False)
+            return MadeWorktree(claimed=claimed, environment=NO_VARIABLES, has_output=False)
         worktree = await self._worktrees.get(execution.worktree_id)
-        slot = await self._worktrees.slot(worktree.id)
-        environment = {
-            "AGENTMON_TASK": str(claimed.task.number),
-            "AGENTMON_PORT_BASE": str(FIRST_PORT + slot * PORTS_EACH),
-        }
-        is_there = await in_daemon_thread(partial(_is_there, worktree), name="working tree")
+        environment = await self.variables(claimed)
+        is_there = await in_daemon_thread(partial(_is_there, worktree), name="worktree")
         if worktree.status is WorktreeStatus.READY and is_there:
             return MadeWorktree(claimed=claimed, environment=environment, has_output=False)
-        log = _Log(folder_of(execution, self._paths))
+        folder = folder_of(execution, self._paths)
+        folder.make()
+        log = CommandLog(folder.output_log)
         try:
             async with asyncio.timeout(_MADE_WITHIN_S + settings.setup_timeout_s):
                 working_dir = await self._make(claimed, worktree, log, environment, settings, is_there=is_there)
         except TimeoutError as error:
             await self._worktrees.finish(worktree, error="it took too long", at=self._clock.now())
-            raise RunnerError(f"its working tree was not ready within {_MADE_WITHIN_S:g} s") from error
+            raise RunnerError(f"its worktree was not ready within {_MADE_WITHIN_S:g} s") from error
         except AgentmonError as error:
             log.say(f"error: {error}")
             await self._worktrees.finish(worktree, error=_reason(error), at=self._clock.now())
@@ -121,11 +114,15 @@ class WorktreeMaker:
         claimed = replace(claimed, execution=replace(execution, working_dir=working_dir))
         return MadeWorktree(claimed=claimed, environment=environment, has_output=True)
 
+    async def variables(self, claimed: ClaimedExecution) -> Mapping[str, str]:
+        """Return the variables about the worktree of a run; none in the folder itself."""
+        return await worktree_variables(self._worktrees, claimed.execution, claimed.task)
+
     async def _make(
         self,
         claimed: ClaimedExecution,
         worktree: Worktree,
-        log: _Log,
+        log: CommandLog,
         environment: Mapping[str, str],
         settings: WorktreeSettings,
         *,
@@ -134,34 +131,34 @@ class WorktreeMaker:
         execution = claimed.execution
         folder = claimed.agent.work_folder(claimed.task.input_context.working_dir, claimed.workspace_root)
         # A set-up that outlived a killed worker would write into what is made anew.
-        await end_strays(execution.id, grace_s=_STRAYS_GRACE_S)
+        await end_strays(execution.id, grace_s=STRAYS_GRACE_S)
         async with _lock(worktree) as lock:
             working_dir = execution.working_dir or worktree.path
             if worktree.status is not WorktreeStatus.FAILED or not is_there:
                 worktree, working_dir = await self._make_tree(claimed, worktree, folder, log, lock)
                 fill = partial(_fill, worktree, lock, log)
-                await in_daemon_thread(fill, name="fill working tree")
+                await in_daemon_thread(fill, name="fill worktree")
             problem = await self._set_up(claimed, worktree, log, environment, settings, lock)
             await self._worktrees.finish(worktree, error=problem, at=self._clock.now())
         return working_dir
 
     async def _make_tree(
-        self, claimed: ClaimedExecution, worktree: Worktree, folder: str, log: _Log, lock: int
+        self, claimed: ClaimedExecution, worktree: Worktree, folder: str, log: CommandLog, lock: int
     ) -> tuple[Worktree, str]:
-        """Return the working tree as it was made, and the folder in it."""
+        """Return the worktree as it was made, and the folder in it."""
         is_planned = worktree.base_commit is not None
         adopts = is_planned and worktree.status is not WorktreeStatus.MAKING
         working_dir = claimed.execution.working_dir or worktree.path
         while True:
             if not is_planned:
-                planned = await in_daemon_thread(partial(worktrees.plan, worktree, folder), name="plan working tree")
+                planned = await in_daemon_thread(partial(worktrees.plan, worktree, folder), name="plan worktree")
                 worktree = planned.worktree
                 working_dir = await self._worktrees.plan(
                     worktree, inside=planned.inside, execution_id=claimed.execution.id, at=self._clock.now()
                 )
             try:
                 making = partial(worktrees.make, worktree, lock=lock, adopts=adopts, say=log.say)
-                await in_daemon_thread(making, name="make working tree")
+                await in_daemon_thread(making, name="make worktree")
             except worktrees.BranchTakenError:
                 is_planned = False
             else:
@@ -171,7 +168,7 @@ class WorktreeMaker:
         self,
         claimed: ClaimedExecution,
         worktree: Worktree,
-        log: _Log,
+        log: CommandLog,
         environment: Mapping[str, str],
         settings: WorktreeSettings,
         lock: int,
@@ -187,123 +184,85 @@ class WorktreeMaker:
         log.say(f"set-up: {setup}")
         folder = folder_of(claimed.execution, self._paths)
         chosen = await in_daemon_thread(partial(environment_of, claimed, folder), name="environment")
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
+        end = await run_project_command(
             setup,
-            cwd=worktree.path,
-            env={**chosen, **environment, "AGENTMON_EXECUTION_ID": claimed.execution.id},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-            pass_fds=(lock,),
+            working_dir=worktree.path,
+            environment={**chosen, **environment},
+            execution_id=claimed.execution.id,
+            log=log,
+            timeout_s=settings.setup_timeout_s,
+            is_stopped=lambda: folder.has_stop,
+            inherited=(lock,),
         )
-        began_at = time.monotonic()
-        ending = asyncio.create_task(process.wait())
-        copying = asyncio.create_task(log.copy(process.stdout))
-        try:
-            while not ending.done():
-                await asyncio.wait([ending], timeout=_LOOK_EVERY_S)
-                if not ending.done() and await in_daemon_thread(lambda: folder.has_stop, name="stop"):
-                    return "its set-up was stopped"
-                if time.monotonic() - began_at > settings.setup_timeout_s:
-                    raise RunnerError(
-                        f"its set-up took longer than {settings.setup_timeout_s:g} s",
-                        hint="`agentmon settings worktrees.setup_timeout_s 1800` gives it more time",
-                    )
-        finally:
-            await _end(process, claimed)
-            # What it left running in the background may hold its output open.
-            await asyncio.wait([copying], timeout=_LOOK_EVERY_S)
-            copying.cancel()
-            await asyncio.wait([copying, ending])
-        if process.returncode:
+        if end.is_stopped:
+            return "its set-up was stopped"
+        if end.is_timed_out:
+            raise RunnerError(
+                f"its set-up took longer than {settings.setup_timeout_s:g} s",
+                hint="`agentmon settings worktrees.setup_timeout_s 1800` gives it more time",
+            )
+        if end.exit_code:
             last = f": {log.last_line}" if log.last_line else ""
             raise RunnerError(
-                f"its set-up failed with exit code {process.returncode}{last}",
+                f"its set-up failed with exit code {end.exit_code}{last}",
                 hint="its output is in the log of the run",
             )
         return None
 
     async def stop_in_gone(self, alive: Sequence[Watched]) -> None:
-        """Stop the runs whose working tree was removed under them: nothing that they do there reaches anybody."""
+        """Stop the runs whose worktree was removed under them: nothing that they do there reaches anybody."""
         working = [watched for watched in alive if watched.claimed.execution.worktree_id is not None]
         if not working:
             return
-        for watched in await in_daemon_thread(lambda: list(filter(_has_lost_tree, working)), name="working trees"):
-            _log.warning("execution %s: its working tree is gone", watched.id)
+        for watched in await in_daemon_thread(lambda: list(filter(_has_lost_tree, working)), name="worktrees"):
+            _log.warning("execution %s: its worktree is gone", watched.id)
             await give_to_host(watched.folder, {"id": _gone_command(watched), "type": CommandType.STOP.value})
 
     @property
     def end_step(self) -> EndStep:
-        """What the end of a run in a working tree that was removed under it is."""
-        return EndStep("its working tree", _is_isolated, _say_gone, limit_s=10.0)
+        """What the end of a run in a worktree that was removed under it is."""
+        return EndStep("its worktree", _is_isolated, _say_gone, limit_s=10.0)
 
     async def settle(self) -> None:
         """End what a kill cut off: removals that were begun, and making for runs that nobody starts any more.
 
-        Nothing that a run has worked in goes: such a working tree stays until somebody removes it.
+        Nothing that a run has worked in goes: such a worktree stays until somebody removes it.
         """
         try:
             in_use = await self._worktrees.in_use()
             present = await self._worktrees.present()
         except AgentmonError as error:
-            _log.warning("working trees cannot be looked at: %s", error)
+            _log.warning("worktrees cannot be looked at: %s", error)
             return
         for worktree in present:
             try:
                 await self._settle(worktree, is_in_use=worktree.id in in_use)
             except (AgentmonError, OSError) as error:
-                _log.warning("working tree %s: %s", worktree.path, error)
+                _log.warning("worktree %s: %s", worktree.path, error)
 
     async def _settle(self, worktree: Worktree, *, is_in_use: bool) -> None:
         folder = self._paths.worktrees_dir
-        is_moved = await in_daemon_thread(partial(worktrees.is_moved_aside, worktree, folder), name="working tree")
+        is_moved = await in_daemon_thread(partial(worktrees.is_moved_aside, worktree, folder), name="worktree")
         if not is_moved and (worktree.status is not WorktreeStatus.MAKING or is_in_use):
             return
         async with _lock(worktree) as lock:
             removal = partial(worktrees.remove, worktree, folder=folder, lock=lock)
-            await in_daemon_thread(removal, name="remove working tree")
+            await in_daemon_thread(removal, name="remove worktree")
         await self._worktrees.remove(worktree, actor=SYSTEM_ACTOR, at=self._clock.now())
-        _log.info("working tree %s: taken away, as a kill had left it half done", worktree.path)
+        _log.info("worktree %s: taken away, as a kill had left it half done", worktree.path)
 
 
-class _Log:
-    """The log of a run before its host is there."""
-
-    def __init__(self, folder: ExecutionFolder) -> None:
-        folder.make()
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        self._file = open_descriptor(folder.output_log, flags)
-        self._left = _MAX_LOG_BYTES
-        self.last_line = ""
-
-    def say(self, line: str) -> None:
-        """Write one line of agentmon's own."""
-        self._write(f"[agentmon] {redact(plain_line(line))}\n".encode("utf-8", "replace"))
-
-    async def copy(self, stream: asyncio.StreamReader | None) -> None:
-        """Write what the set-up says, up to 4 MiB."""
-        while stream is not None and (chunk := await stream.read(_READ_BYTES)):
-            self._write(chunk)
-            lines = [line for line in chunk.decode("utf-8", "replace").splitlines() if line.strip()]
-            if lines:
-                self.last_line = plain_line(redact(lines[-1]), max_characters=_MAX_REASON_CHARACTERS)
-
-    def close(self) -> None:
-        os.close(self._file)
-
-    def _write(self, chunk: bytes) -> None:
-        # What a full disk does not take is lost; the run itself waits for space.
-        with contextlib.suppress(OSError):
-            os.write(self._file, chunk[: self._left])
-        self._left = max(0, self._left - len(chunk))
+async def worktree_variables(repository: WorktreeRepository, execution: Execution, task: Task) -> Mapping[str, str]:
+    """Return the variables about the worktree of a run; none in the folder itself."""
+    if execution.worktree_id is None:
+        return NO_VARIABLES
+    slot = await repository.slot(execution.worktree_id)
+    return {"AGENTMON_TASK": str(task.number), "AGENTMON_PORT_BASE": str(FIRST_PORT + slot * PORTS_EACH)}
 
 
 @contextlib.asynccontextmanager
 async def _lock(worktree: Worktree) -> AsyncIterator[int]:
-    """Hold the lock of a working tree, waited for while a git holds it that outlived its worker.
+    """Hold the lock of a worktree, waited for while a git holds it that outlived its worker.
 
     Raises:
         WorktreeError: It is held for too long.
@@ -322,7 +281,7 @@ async def _lock(worktree: Worktree) -> AsyncIterator[int]:
 
 
 def _gone_command(watched: Watched) -> str:
-    return f"working-tree-of-{watched.id}-is-gone"
+    return f"worktree-of-{watched.id}-is-gone"
 
 
 def _has_lost_tree(watched: Watched) -> bool:
@@ -336,21 +295,22 @@ def _is_isolated(watched: Watched, ending: ExecutionEnding) -> bool:
 
 
 async def _say_gone(watched: Watched, ending: ExecutionEnding) -> ExecutionEnding:
-    """Return the ending as failed where the working tree is gone, unless somebody has stopped the run before."""
+    """Return the ending as failed where the worktree is gone, unless somebody has stopped the run before."""
     folder = Path(watched.claimed.execution.working_dir or "/")
 
     def look() -> bool:
         was_stopped = watched.folder.has_stop and not watched.folder.has_command(_gone_command(watched))
         return not folder.exists() and not was_stopped
 
-    if not await in_daemon_thread(look, name="working tree"):
+    if not await in_daemon_thread(look, name="worktree"):
         return ending
-    error = f"its working tree {folder} was removed while it ran"
+    number = watched.claimed.task.number
+    error = f"its worktree {folder} was removed while it ran; `agentmon worktrees restore {number}` brings it back"
     return replace(ending, status=ExecutionStatus.FAILED, reason=EndReason.LOST, error=error, may_retry=False)
 
 
 def _is_there(worktree: Worktree) -> bool:
-    """Return whether the working tree is there.
+    """Return whether the worktree is there.
 
     Raises:
         WorktreeError: Something else stands in its place.
@@ -366,19 +326,10 @@ def _is_there(worktree: Worktree) -> bool:
     return True
 
 
-def _fill(worktree: Worktree, lock: int, log: _Log) -> None:
+def _fill(worktree: Worktree, lock: int, log: CommandLog) -> None:
     tree, beside = Path(worktree.path), Path(worktree.source)
     worktree_filling.fill_submodules(tree, beside, lock=lock, say=log.say)
     worktree_filling.bring_along(tree, beside, say=log.say)
-
-
-async def _end(process: asyncio.subprocess.Process, claimed: ClaimedExecution) -> None:
-    """End the set-up with all that it has started and that still runs."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        await end_strays(claimed.execution.id, grace_s=_STRAYS_GRACE_S)
-        await process.wait()
 
 
 def _reason(error: AgentmonError) -> str:

@@ -9,10 +9,10 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agentmon.workspaces.files import EXECUTABLE, LINK, FileState, git_mode
+from agentmon.workspaces.files import LINK, FileState, blob_id, kept_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW: Final = ".agentmon-undo-"
@@ -36,17 +36,19 @@ class ContainedFolder:
                 found = os.stat(name, dir_fd=parent, follow_symlinks=False)
                 if stat.S_ISLNK(found.st_mode):
                     content = os.fsencode(os.readlink(name, dir_fd=parent))
-                    return FileState(LINK, hashlib.new(hash_name, b"blob %d\0" % len(content) + content).hexdigest())
+                    return FileState(LINK, blob_id(content, hash_name))
                 if stat.S_ISDIR(found.st_mode):
                     raise IsADirectoryError(path)
                 if not stat.S_ISREG(found.st_mode):
                     raise OSError(f"{path} is no file")
-                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+                # It may have become something else since, that would be waited for.
+                flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+                descriptor = os.open(name, flags, dir_fd=parent)
                 with open(descriptor, "rb") as file:  # noqa: PTH123 - from a descriptor
                     digest = hashlib.new(hash_name, b"blob %d\0" % found.st_size)
                     while piece := file.read(_PIECE):
                         digest.update(piece)
-                return FileState(git_mode(found.st_mode), digest.hexdigest())
+                return FileState(kept_mode(found.st_mode), digest.hexdigest())
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -73,18 +75,36 @@ class ContainedFolder:
             for name in (*files, *links):
                 yield str((Path(folder) / name).relative_to(self._root))
 
+    def in_the_way(self, path: str, fine: Collection[str]) -> Iterator[str]:
+        """Yield what keeps a file from being placed at a path: there, on the way to it, or in a folder of its name.
+
+        Args:
+            path: Where a file is to be placed.
+            fine: Paths that are no obstacle.
+        """
+        around = path
+        while "/" in around:
+            around = around.rpartition("/")[0]
+            if around not in fine and self.is_there(around):
+                yield around
+        if path not in fine and self.is_there(path):
+            yield path
+        if self.is_folder(path):
+            yield from (inner for inner in self.inner_paths(path) if inner not in fine)
+
     def remove(self, path: str) -> None:
         """Remove a file or link; one that is not there is fine."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parent(path) as (parent, name):
-            os.unlink(name, dir_fd=parent)
-            os.fsync(parent)
+            try:
+                os.unlink(name, dir_fd=parent)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, path) from error
 
     def remove_folder(self, path: str) -> bool:
         """Remove a folder that is empty, and return whether it is gone."""
         try:
             with self._parent(path) as (parent, name):
                 os.rmdir(name, dir_fd=parent)
-                os.fsync(parent)
         except FileNotFoundError:
             return True
         except OSError:
@@ -103,11 +123,11 @@ class ContainedFolder:
             os.mkdir(name, dir_fd=parent)
 
     def place(self, path: str, mode: int, content: bytes, *, mark: str) -> None:
-        """Put a file or link at a path, whole or not at all, with the permissions of the one that is replaced.
+        """Put a file or link at a path, whole or not at all.
 
         Args:
             path: Where; folders on the way are made.
-            mode: As git knows it.
+            mode: Its type and permission bits.
             content: Of the file; of a link where it points to.
             mark: Names the file that is written beside, for ``remove_unfinished``.
 
@@ -118,18 +138,28 @@ class ContainedFolder:
             new = f"{_NEW}{mark}"
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(new, dir_fd=parent)
-            if mode == LINK:
-                os.symlink(os.fsdecode(content), new, dir_fd=parent)
-            else:
-                permissions = _permissions(parent, name, mode)
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-                with open(os.open(new, flags, 0o600, dir_fd=parent), "wb") as file:  # noqa: PTH123 - from a descriptor
-                    file.write(content)
-                    os.fchmod(file.fileno(), permissions)
-                    file.flush()
-                    os.fsync(file.fileno())
-            os.rename(new, name, src_dir_fd=parent, dst_dir_fd=parent)
-            os.fsync(parent)
+            try:
+                if mode == LINK:
+                    os.symlink(os.fsdecode(content), new, dir_fd=parent)
+                else:
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                    with open(os.open(new, flags, 0o600, dir_fd=parent), "wb") as file:  # noqa: PTH123 - a descriptor
+                        file.write(content)
+                        os.fchmod(file.fileno(), stat.S_IMODE(mode))
+                        file.flush()
+                        os.fsync(file.fileno())
+                os.rename(new, name, src_dir_fd=parent, dst_dir_fd=parent)
+            except OSError as error:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(new, dir_fd=parent)
+                raise OSError(error.errno, error.strerror, path) from error
+
+    def make_lasting(self, paths: Iterable[str]) -> None:
+        """Make what was placed and removed at some paths survive a loss of power."""
+        for folder in {path.rpartition("/")[0] for path in paths}:
+            inner = f"{folder}/{_NEW}".removeprefix("/")
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parent(inner) as (parent, _):
+                os.fsync(parent)
 
     def remove_unfinished(self, path: str, *, mark: str) -> None:
         """Remove what a killed ``place`` left beside a path."""
@@ -140,7 +170,7 @@ class ContainedFolder:
     def _parent(self, path: str, *, makes: bool = False) -> Iterator[tuple[int, str]]:
         """Open the folder of a path; a link on the way raises ``NotADirectoryError``."""
         *folders, name = path.split("/")
-        if not name or any(part in {"", ".", "..", ".git"} for part in (*folders, name)):
+        if not name or any(part.lower() in {"", ".", "..", ".git"} for part in (*folders, name)):
             raise PermissionError(f"{path} is no path within a folder")
         current = os.open(self._root, _FOLDER)
         try:
@@ -162,17 +192,8 @@ class ContainedFolder:
             os.close(current)
 
 
-def _permissions(parent: int, name: str, mode: int) -> int:
-    """Return the permissions of the file that is there, or of a new one, with the mode's word on who may run it."""
-    runs = 0o111 if mode == EXECUTABLE else 0
-    try:
-        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except FileNotFoundError:
-        found = None
-    if found is None or not stat.S_ISREG(found.st_mode):
-        mask = os.umask(0o077)
-        os.umask(mask)
-        return (0o666 | runs) & ~mask
-    # Whoever may read it may run it.
-    readers = stat.S_IMODE(found.st_mode)
-    return (readers & ~0o111) | (runs & (readers >> 2)) | (0o100 if runs else 0)
+def folders_around(path: str) -> Iterator[str]:
+    """Yield the folders around a path, inner ones first."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path

@@ -7,17 +7,33 @@ in the folder: it may be removed, and is made anew.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import re
 import stat
 import time
+from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.paths import is_repository
-from agentmon.workspaces.files import NOT_KEPT, git_mode, private_folder, replace_file
+from agentmon.workspaces.files import (
+    EXECUTABLE,
+    NOT_KEPT,
+    PLAIN,
+    FolderModes,
+    blob_id,
+    git_mode,
+    kept_mode,
+    leads_nowhere,
+    private_folder,
+    refusals_told,
+    replace_file,
+)
 from agentmon.workspaces.git import Git, GitFailedError, GitTimeoutError, joined, names
 from agentmon.workspaces.repositories import object_format
 
@@ -34,7 +50,14 @@ _MAX_PATHSPECS: Final = 200
 _LISTING_LIMIT_S: Final = 60.0
 _LIMIT_HOLDS_S: Final = 3_600.0
 _PIECE: Final = 1 << 20
+_ROOM_BYTES: Final = 1 << 16
+_LONGEST_PATH: Final = 4_095
+"""In bytes, as the system takes them."""
+_CLOCK_LAG_S: Final = 0.05
+"""More than the times of files lag behind the clock."""
 _WALK: Final = ("ls-files", "-z", "-o", "--directory", "--exclude-standard")
+_REFUSED: Final = re.compile(r"(?:.*/)?\.git(?=/|$)", re.DOTALL | re.IGNORECASE)
+"""Git takes no file of this name or below it, however it is spelled."""
 
 
 class Limits(NamedTuple):
@@ -56,6 +79,8 @@ class _Others(NamedTuple):
     """Those without any file in the index, but with something in them; with a slash."""
     nested: list[str]
     empty: list[str]
+    uncovered: dict[str, str]
+    """What cannot be taken, with the reason."""
 
 
 class FolderState(NamedTuple):
@@ -71,6 +96,7 @@ class FolderState(NamedTuple):
     """Paths whose content is not kept, with the reason."""
     limit: str
     """Why only named files are kept; empty where all are."""
+    modes: FolderModes
 
 
 @dataclass(slots=True)
@@ -85,6 +111,12 @@ class _Memory:
     """By path: size, times and inode of a file, the id that stands for it, and the reason."""
     named: dict[str, bool] = field(default_factory=dict)
     """Paths that are kept although they are ignored, and whether the index has them."""
+    usual_modes: list[int] = field(default_factory=list)
+    """Of plain and of executable files; empty until all files were looked at."""
+    modes: dict[str, int] = field(default_factory=dict)
+    """Of files that have another one, by path."""
+    fresh: list[str] = field(default_factory=list)
+    """Files whose permissions are looked at again: git sees no change of them within the second of another change."""
     limit: str = ""
     limit_until: float = 0.0
     """When to look again, in seconds since 1970."""
@@ -137,7 +169,8 @@ class FolderIndex:
             alternates=(repository.objects,) if repository else (),
             settings={
                 "core.excludesFile": settings["core.excludesfile"],
-                "core.ignoreCase": settings.get("core.ignorecase", "false"),
+                # A repository that was copied here from such a disk says so too.
+                "core.ignoreCase": settings.get("core.ignorecase", "false") if _folds_case(root) else "false",
                 "core.precomposeUnicode": settings.get("core.precomposeunicode", "false"),
             },
             held_locks=held_locks,
@@ -156,6 +189,7 @@ class FolderIndex:
         except GitTimeoutError:
             raise
         except GitFailedError:
+            self._require_room()
             # A damaged index, or contents that the repository no longer has: all files are read anew.
             self._index.unlink(missing_ok=True)
             self._memory = _Memory(named=dict.fromkeys(self._memory.named, False))
@@ -196,17 +230,15 @@ class FolderIndex:
         if not kept:
             return None
         full = self._root / path
-        mode = full.lstat().st_mode
+        mode = kept_mode(full.lstat().st_mode)
         content = os.fsencode(full.readlink()) if stat.S_ISLNK(mode) else full.read_bytes()
-        return git_mode(mode), self.git.run(
-            "hash-object", "-w", "--stdin", "--no-filters", data=content
-        ).decode().strip()
+        return mode, self.git.run("hash-object", "-w", "--stdin", "--no-filters", data=content).decode().strip()
 
     def _take(self, *, seeds: bool = True) -> FolderState:
         again: list[str] = []
         if not self._index.exists():
             self._memory.named = dict.fromkeys(self._memory.named, False)
-            self._memory.not_kept = {}
+            self._memory.not_kept, self._memory.usual_modes = {}, []
             again = self._seed() if seeds else self._tracked()
         elif self._index_of_person() != self._memory.index_of_person:
             again = self._tracked_though_ignored()
@@ -217,6 +249,7 @@ class FolderIndex:
             others = self._others(walk, instead)
         again += [path for path, is_known in self._memory.named.items() if not is_known and self._is_there(path)]
         self._bring_in([*changed, *others.files, *again], gone)
+        self._note_modes()
         empty = [*others.empty, *self._empty_below(others.folders)]
         signature = _signature(self._index)
         if not self._memory.tree or signature != self._memory.index:
@@ -224,43 +257,52 @@ class FolderIndex:
             self._memory.index = _signature(self._index)
         self._write_memory()
         uncovered = {path: str(known[-1]) for path, known in self._memory.not_kept.items()}
-        uncovered |= dict.fromkeys(_unopened(walk.warnings), "may not be read")
+        plain, executable = self._memory.usual_modes
+        uncovered |= others.uncovered
         return FolderState(
             self._memory.tree,
             tuple(sorted(others.nested)),
             tuple(sorted(set(empty))),
             tuple(sorted(uncovered.items())),
             self._memory.limit,
+            FolderModes(plain, executable, self._memory.modes),
         )
 
     # What differs from the index
 
     def _changed(self) -> tuple[list[str], list[str]]:
         """Return paths of the index whose files look different, and paths that are no longer there."""
-        parts = names(self.git.run("diff-files", "-z", "--raw"))
+        look = self.git.start("diff-files", "-z", "--raw")
+        parts = names(look.end())
         changed: list[str] = []
         gone: list[str] = []
         for fields, path in zip(parts[::2], parts[1::2], strict=True):
             (gone if fields.endswith("D") else changed).append(path)
+        if look.warnings:
+            # Git passes over what it cannot look at.
+            known = names(self.git.run("ls-files", "-z"))
+            gone += [path for path in known if leads_nowhere(f"{self._root}/{path}")]
         return changed, gone
 
     def _others(self, walk: RunningGit, instead: list[str]) -> _Others:
         """Return what is not in the index; nothing where a limit is reached."""
-        found = _Others([], [], [], [])
+        found = _Others([], [], [], [], {})
         memory = self._memory
         if memory.limit and time.time() < memory.limit_until:
             return found
         memory.limit = ""
         try:
             for path in [*names(walk.end()), *instead]:
-                if not self._is_left_out(path):
+                if not self._is_left_out(path) and not self._is_refused(path, found):
                     self._sort_in(path, found)
+            found.uncovered.update(_unopened(walk.warnings))
             if found.folders:
                 git = replace(self.git, limit_s=_LISTING_LIMIT_S)
-                listed = names(git.run("ls-files", "-z", "-o", "--exclude-standard", "--", *_within(found.folders)))
-                for path in listed:
-                    if not self._is_left_out(path):
+                within = git.start("ls-files", "-z", "-o", "--exclude-standard", "--", *_within(found.folders))
+                for path in names(within.end()):
+                    if not self._is_left_out(path) and not self._is_refused(path, found):
                         (found.nested if path.endswith("/") else found.files).append(path.rstrip("/"))
+                found.uncovered.update(_unopened(within.warnings))
         except GitTimeoutError:
             memory.limit = "it takes too long to list them"
         # Those of folders without a name, where all were listed, are there twice.
@@ -268,7 +310,7 @@ class FolderIndex:
         memory.limit = memory.limit or self._limit_of(files)
         if memory.limit:
             memory.limit_until = time.time() + _LIMIT_HOLDS_S
-            return _Others([], [], [], [])
+            return _Others([], [], [], [], {})
         return found._replace(files=files, nested=nested)
 
     def _limit_of(self, files: Sequence[str]) -> str:
@@ -283,6 +325,16 @@ class FolderIndex:
                 total += size if size <= self._limits.large_bytes else 0
         is_much = total > self._limits.max_bytes
         return f"more than {self._limits.max_bytes >> 20:,} MB of files outside of version control" if is_much else ""
+
+    def _is_refused(self, path: str, found: _Others) -> bool:
+        """Return whether a path cannot be in an index, and say so in what was found."""
+        if refused := _REFUSED.match(path):
+            found.uncovered[refused[0]] = "git takes no file of this name"
+        elif len(os.fsencode(f"{self._root}/{path}")) > _LONGEST_PATH:
+            found.uncovered[path] = "its path is too long"
+        else:
+            return False
+        return True
 
     def _sort_in(self, path: str, found: _Others) -> None:
         if not path.endswith("/"):
@@ -320,17 +372,44 @@ class FolderIndex:
         self._put([(path, 0, "") for path in removed] + [(p, NOT_KEPT, str(k[-2])) for p, k in stand_ins.items()])
         failed = self._add(kept)
         vanished = [path for path in failed if not self._is_there(path)]
-        unread = {path: [0, 0, 0, 0, self._blob_id(os.fsencode(path)), "could not be read"] for path in failed}
+        unread = {path: [0, 0, 0, 0, self.blob_id(os.fsencode(path)), "could not be kept"] for path in failed}
         for path in vanished:
             del unread[path]
         self._put([(path, 0, "") for path in vanished] + [(p, NOT_KEPT, str(k[-2])) for p, k in unread.items()])
         for path in (*removed, *vanished, *kept):
             memory.not_kept.pop(path, None)
         memory.not_kept |= stand_ins | unread
+        for path in (*removed, *vanished, *stand_ins, *unread):
+            memory.modes.pop(path, None)
+        memory.fresh += kept
         for path in memory.named.keys() & {*removed, *vanished}:
             memory.named[path] = False
         for path in memory.named.keys() & {*kept, *stand_ins, *unread} - {*vanished}:
             memory.named[path] = True
+
+    def _note_modes(self) -> None:
+        """Look at the permissions of what was changed, of files that the index has by now; at first of all."""
+        memory, found = self._memory, dict[str, int]()
+        paths, memory.fresh = memory.fresh, []
+        if not memory.usual_modes:
+            paths, memory.modes = [path for _, mode, path in self._entries("-v") if stat.S_ISREG(mode)], {}
+        for path in dict.fromkeys(paths):
+            second = int(time.time() - _CLOCK_LAG_S)
+            with contextlib.suppress(OSError):
+                there = os.lstat(f"{self._root}/{path}")
+                if stat.S_ISREG(there.st_mode) and path not in memory.not_kept:
+                    found[path] = kept_mode(there.st_mode)
+                    memory.fresh += [path] if int(there.st_ctime) >= second else []
+        if not memory.usual_modes:
+            counts = Counter(found.values())
+            for usual in (PLAIN, EXECUTABLE):
+                same = [mode for mode in counts if git_mode(mode) == usual]
+                memory.usual_modes.append(max(same, key=lambda mode: (counts[mode], mode), default=usual))
+        for path, mode in found.items():
+            if mode == memory.usual_modes[git_mode(mode) == EXECUTABLE]:
+                memory.modes.pop(path, None)
+            else:
+                memory.modes[path] = mode
 
     def _sort(self, paths: Iterable[str]) -> tuple[list[str], list[str], dict[str, list[object]]]:
         """Tell paths apart: whose content is kept, which are no file, and what stands for the others."""
@@ -343,6 +422,9 @@ class FolderIndex:
             except (FileNotFoundError, NotADirectoryError):
                 missing.append(path)
                 continue
+            except OSError as error:
+                not_kept[path] = [0, 0, 0, 0, self.blob_id(os.fsencode(path)), error.strerror]
+                continue
             if stat.S_ISLNK(found.st_mode):
                 kept.append(path)
             elif not stat.S_ISREG(found.st_mode):
@@ -351,7 +433,7 @@ class FolderIndex:
                 not_kept[path] = self._not_kept(path, found)
             elif not os.access(full, os.R_OK):
                 known = [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-                not_kept[path] = [*known, self._blob_id(repr(known).encode()), "may not be read"]
+                not_kept[path] = [*known, self.blob_id(repr(known).encode()), "may not be read"]
             else:
                 kept.append(path)
         return kept, missing, not_kept
@@ -368,17 +450,18 @@ class FolderIndex:
                 while piece := content.read(_PIECE):
                     digest.update(piece)
         except OSError as error:
-            return [*known, self._blob_id(repr(known).encode()), f"{reason}, and {error.strerror}"]
+            return [*known, self.blob_id(repr(known).encode()), f"{reason}, and {error.strerror}"]
         return [*known, digest.hexdigest(), reason]
 
-    def _blob_id(self, content: bytes) -> str:
-        return hashlib.new(self._format, b"blob %d\0" % len(content) + content).hexdigest()
+    def blob_id(self, content: bytes) -> str:
+        """Return the id that git gives to a content."""
+        return blob_id(content, self._format)
 
     def _put(self, entries: Sequence[tuple[str, int, str]]) -> None:
         """Put entries into the index by mode and id; mode 0 takes one out."""
         if not entries:
             return
-        nothing = "0" * len(self._blob_id(b""))
+        nothing = "0" * len(self.blob_id(b""))
         lines = joined(f"{mode:o} {blob or nothing}\t{path}" for path, mode, blob in entries)
         self.git.run("update-index", "-z", "--index-info", data=lines)
 
@@ -390,11 +473,20 @@ class FolderIndex:
             self.git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", data=joined(paths))
         except GitFailedError:
             (self._folder / "index.lock").unlink(missing_ok=True)
+            self._require_room()
             if len(paths) == 1:
                 return paths
             middle = len(paths) // 2
             return self._add(paths[:middle]) + self._add(paths[middle:])
         return []
+
+    def _require_room(self) -> None:
+        """Raise where the store takes nothing more, so that no file is blamed for that."""
+        objects = self.git.objects
+        assert objects is not None
+        with refusals_told(objects), TemporaryFile(dir=objects) as probe:
+            probe.write(os.urandom(_ROOM_BYTES))
+            probe.flush()
 
     # Where the index comes from
 
@@ -475,12 +567,13 @@ class FolderIndex:
 
     def _is_there(self, path: str) -> bool:
         """Return whether there is a file at the path itself, and not behind a link."""
-        full = self._root / path
-        return full.parent.resolve() == full.parent and (full.is_symlink() or full.is_file())
+        full = f"{self._root}/{path}"
+        folder = os.path.dirname(full)  # noqa: PTH120 - no link that leads in a circle may raise here
+        return os.path.realpath(folder) == folder and (os.path.islink(full) or os.path.isfile(full))  # noqa: PTH113, PTH114
 
     def _is_folder(self, path: str) -> bool:
-        full = self._root / path
-        return full.is_dir() and full.parent.resolve() / full.name == full.resolve()
+        full = f"{self._root}/{path}"
+        return os.path.isdir(full) and os.path.realpath(full) == full  # noqa: PTH112 - too long a path may not raise
 
     def _write_ignore_rules(self) -> None:
         rules = b""
@@ -525,7 +618,7 @@ def tree_of_index(folder: Path) -> str | None:
 
 def make_git_dir(folder: Path, hash_name: str) -> None:
     """Make the few files by which git takes a folder for a repository; its objects lie elsewhere."""
-    if (folder / "HEAD").exists():
+    if all((folder / name).exists() for name in ("HEAD", "config", "refs", "info/attributes")):
         return
     private_folder(folder / "info")
     private_folder(folder / "refs")
@@ -551,10 +644,25 @@ def _entries(index: Path) -> int:
         return 0
 
 
-def _unopened(warnings: str) -> list[str]:
+def _unopened(warnings: str) -> dict[str, str]:
+    """Return the folders that git could not open, with the reason."""
     start = "warning: could not open directory '"
-    lines = [line for line in warnings.splitlines() if line.startswith(start)]
-    return [line.removeprefix(start).rpartition("': ")[0].rstrip("/") for line in lines]
+    found = {}
+    for line in warnings.splitlines():
+        if line.startswith(start):
+            folder, end, reason = line.removeprefix(start).rpartition("': ")
+            # Git cuts a line that is too long.
+            is_long = not end or reason == os.strerror(errno.ENAMETOOLONG)
+            found[(folder or reason).rstrip("/")] = "its path is too long" if is_long else "may not be read"
+    return found
+
+
+def _folds_case(folder: Path) -> bool:
+    """Return whether a disk does not tell small letters from capitals; true where a name has no letters."""
+    try:
+        return folder.samefile(folder.with_name(folder.name.swapcase()))
+    except (OSError, ValueError):
+        return False
 
 
 def _within(folders: list[str]) -> list[str]:

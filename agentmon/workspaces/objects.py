@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from typing import TYPE_CHECKING, Final
 
-from agentmon.workspaces.git import names
+from agentmon.workspaces.files import private_folder
+from agentmon.workspaces.git import GitFailedError, GitTimeoutError, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,10 +43,32 @@ def copy_missing(git: Git, before: str | None, after: str) -> None:
         git.without_alternates().run("unpack-objects", "-q", data=pack)
 
 
+def require_tree(git: Git, tree: str) -> None:
+    """Read a tree of the store.
+
+    Raises:
+        GitFailedError: It is not there, or damaged.
+    """
+    git.without_alternates().run("cat-file", "tree", tree)
+
+
 def absent(git: Git, refs: Iterable[str]) -> set[str]:
     """Return those of some ids of objects that git does not find."""
     answer = git.run("cat-file", "--batch-check=%(objectname)", data=_lines(refs)).decode()
     return {line.removesuffix(" missing") for line in answer.splitlines() if line.endswith(" missing")}
+
+
+def unreadable(git: Git, refs: Iterable[str]) -> set[str]:
+    """Return those of some ids of contents whose content cannot be read; each is read."""
+    found = list(refs)
+    try:
+        answer = git.run("cat-file", "--batch", data=_lines(found)) if found else b""
+    except GitFailedError:
+        if len(found) == 1:
+            return set(found)
+        middle = len(found) // 2
+        return unreadable(git, found[:middle]) | unreadable(git, found[middle:])
+    return absent(git, found) if b" missing\n" in answer else set()
 
 
 def hash_of(ref: str) -> str:
@@ -90,14 +115,54 @@ def keep_only(git: Git, trees: set[str], refs: set[str]) -> None:
     """Remove all objects of the store but those that trees need and some others; nobody else may be at work on it."""
     assert git.objects is not None
     own = git.without_alternates()
-    trees -= absent(own, trees)
-    # What a tree has from a repository alone is not there, and is not looked for.
-    words = ("rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin")
-    needed = {*own.run(*words, data=_lines(trees)).decode().split(), *(refs - absent(own, refs))} if trees else set()
-    pack = write_pack(own, needed, is_small=True) if needed else ""
+    try:
+        pack = _packed(own, trees, refs)
+    except GitTimeoutError:
+        raise
+    except GitFailedError:
+        set_damaged_aside(git)
+        pack = _packed(own, trees, refs)
     for file in [*git.objects.glob("pack/*.idx"), *git.objects.glob("pack/*"), *git.objects.glob("??/*")]:
         if not pack or file.stem != pack:
             file.unlink(missing_ok=True)
+
+
+def _packed(own: Git, trees: set[str], refs: set[str]) -> str:
+    """Write what is needed into one pack, and return its name; empty where that is nothing."""
+    trees = trees - absent(own, trees)
+    if not trees:
+        return ""
+    # What a tree has from a repository alone is not there, and is not looked for.
+    words = ("rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin")
+    needed = {*own.run(*words, data=_lines(trees)).decode().split(), *(refs - absent(own, refs))}
+    return write_pack(own, needed, is_small=True)
+
+
+def set_damaged_aside(git: Git) -> None:
+    """Move what cannot be read out of the objects of the store, so that it is written anew where it is there again."""
+    objects = git.objects
+    assert objects is not None
+    aside = objects.with_name(f"damaged-{objects.name}")
+    own = git.without_alternates()
+    hash_name = HASHES[objects.name.endswith(HASHES[1])]
+    damaged = [file for file in objects.glob("??/*") if not _is_whole(file, hash_name)]
+    for index in objects.glob("pack/*.idx"):
+        try:
+            own.run("verify-pack", str(index))
+        except GitFailedError:
+            damaged += objects.glob(f"pack/{index.stem}.*")
+    for file in damaged:
+        target = aside / file.relative_to(objects)
+        private_folder(target.parent)
+        file.replace(target)
+
+
+def _is_whole(loose: Path, hash_name: str) -> bool:
+    try:
+        content = zlib.decompress(loose.read_bytes())
+    except zlib.error:
+        return False
+    return hashlib.new(hash_name, content).hexdigest() == loose.parent.name + loose.name
 
 
 def remove_unfinished(objects: Path) -> None:

@@ -15,29 +15,50 @@ import json
 import os
 import shutil
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentmon.domain.errors import NotFoundError, SnapshotError
+from agentmon.domain.plain_text import plain_line
 from agentmon.paths import is_repository
-from agentmon.workspaces.files import NOT_KEPT, private_folder, replace_file
+from agentmon.workspaces.files import (
+    NOT_KEPT,
+    FolderModes,
+    git_mode,
+    leads_nowhere,
+    private_folder,
+    refusals_told,
+    replace_file,
+)
 from agentmon.workspaces.folder_index import FolderIndex, Limits, make_git_dir, tree_of_index
-from agentmon.workspaces.git import Git, names
-from agentmon.workspaces.objects import HASHES, copy_missing, hash_of, keep_only, pack_loose, remove_unfinished
+from agentmon.workspaces.git import Git, GitFailedError, GitTimeoutError, names
+from agentmon.workspaces.objects import (
+    HASHES,
+    copy_missing,
+    hash_of,
+    keep_only,
+    pack_loose,
+    remove_unfinished,
+    require_tree,
+    set_damaged_aside,
+)
 from agentmon.workspaces.repositories import find_repository, find_root, find_settings, object_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
 _LARGE_BYTES: Final = 32 << 20
 _MAX_FILES: Final = 200_000
 _MAX_BYTES: Final = 512 << 20
 _MAX_NESTED: Final = 100
+_GONE_HINT: Final = "Snapshots are removed together with the history of their runs."
+_KNOWN: Final = ("head", "nested", "empty_folders", "uncovered", "limit", "trees", "tree")
 _CLEANING_WAIT_S: Final = 0.5
 _CLEANING_REST_S: Final = 0.01
+_MOST_LATER: Final = 20
 
 
 class Uncovered(NamedTuple):
@@ -66,6 +87,18 @@ class Snapshot:
     uncovered: tuple[Uncovered, ...]
     limit: str
     """Why only files that tool calls name are kept; empty where all are."""
+    modes: Mapping[str, FolderModes] = field(default_factory=lambda: {"": FolderModes()}, repr=False, hash=False)
+    """Of the files of each repository within and, by the empty path, of all others; paths are relative to it."""
+
+    @property
+    def taken_at(self) -> datetime:
+        """When its folder was found like that first."""
+        return taken_at(self.id)
+
+    def mode_of(self, path: str, known_to_git: int) -> int:
+        """Return the mode of a file of the tree, with its permission bits."""
+        inner = max((one for one in self.nested if path.startswith(f"{one}/")), key=len, default="")
+        return self.modes[inner].mode_of(path[len(inner) + 1 :] if inner else path, known_to_git)
 
 
 class _Named(NamedTuple):
@@ -122,7 +155,8 @@ class SnapshotStore:
         max_files: int = _MAX_FILES,
         max_bytes: int = _MAX_BYTES,
     ) -> None:
-        private_folder(folder)
+        with refusals_told(folder):
+            private_folder(folder)
         self.folder = folder.resolve()
         self._left_out = (self.folder, *(out.resolve() for out in left_out))
         self._limits = Limits(large_bytes, max_files, max_bytes)
@@ -141,7 +175,7 @@ class SnapshotStore:
         with self._at(find_root(root)) as place:
             return self._take(place)
 
-    def keep(self, root: Path, paths: Iterable[str | Path]) -> tuple[Uncovered, ...]:
+    def keep(self, root: Path, paths: Iterable[str | Path], *, since: float | None = None) -> tuple[Uncovered, ...]:
         """Keep files that no snapshot has, before somebody writes them: ignored ones, or all where a limit is reached.
 
         Call it before the write. Snapshots have such a path from now on, and a comparison with an older one takes the
@@ -150,6 +184,7 @@ class SnapshotStore:
         Args:
             root: The folder, as for ``take``.
             paths: Absolute, or relative to ``root``; they need not be there.
+            since: What was changed since then, in seconds since 1970, is too late to be kept; None keeps it as it is.
 
         Returns:
             The paths that cannot be kept, with the reason.
@@ -162,9 +197,12 @@ class SnapshotStore:
         owners: dict[Path, list[str]] = {}
         for path in paths:
             full = Path(os.path.normpath(root.resolve() / path))
-            full = full.parent.resolve() / full.name
+            # A link that leads in a circle raises in ``Path.resolve``.
+            full = Path(os.path.realpath(full.parent), full.name)
             if not full.is_relative_to(top) or full == top:
                 uncovered.append(Uncovered(os.fspath(path), "is outside of the folder"))
+                continue
+            if leads_nowhere(full):
                 continue
             owner = next(folder for folder in full.parents if folder == top or is_repository(folder))
             owners.setdefault(owner, []).append(str(full.relative_to(owner)))
@@ -174,9 +212,13 @@ class SnapshotStore:
                 prefix = "" if owner == top else f"{owner.relative_to(top)}/"
                 for path in index.name(inner):
                     mode, ref = index.state_of(path) or (0, "")
+                    if since is not None and _is_changed(owner / path, since):
+                        mode, ref = NOT_KEPT, index.blob_id(b"written before it could be kept")
                     place.named.append(_Named(place.number, prefix + path, mode, ref))
                     if mode == NOT_KEPT:
-                        uncovered.append(Uncovered(prefix + path, "is too large, or may not be read"))
+                        uncovered.append(
+                            Uncovered(prefix + path, "is too large, may not be read, or was written before")
+                        )
             self._write_place(place)
         return tuple(uncovered)
 
@@ -190,9 +232,14 @@ class SnapshotStore:
         with self._at(root) as place:
             yield HeldRoot(place.folder, functools.partial(self._take, place))
 
-    def roots(self) -> list[Path]:
-        """Return the roots of which there are snapshots."""
-        return [Path(os.fsdecode((folder / "root").read_bytes())) for folder in self._place_folders()]
+    def places(self) -> list[tuple[Path, Path]]:
+        """Return the roots of which there are snapshots, each with the folder of ``HeldRoot``.
+
+        Raises:
+            SnapshotError: The store cannot be read.
+        """
+        with refusals_told(self.folder):
+            return [(root, folder) for folder in self._place_folders() if (root := _read_root(folder)) is not None]
 
     def get(self, snapshot_id: str) -> Snapshot:
         """Return a snapshot by its id.
@@ -204,38 +251,64 @@ class SnapshotStore:
         if not (key.isalnum() and number.isdigit()):
             raise NotFoundError(f"{snapshot_id!r} is no snapshot")
         folder = self.folder / "roots" / key
-        try:
-            known = json.loads((folder / "snapshots" / f"{number}.json").read_bytes())
-            root = Path(os.fsdecode((folder / "root").read_bytes()))
-        except FileNotFoundError:
-            raise NotFoundError(
-                f"snapshot {snapshot_id} is gone", hint="Snapshots are removed together with the history of their runs."
-            ) from None
+        with refusals_told(folder):
+            try:
+                known = _read_json(folder / "snapshots" / f"{number}.json", *_KNOWN)
+            except FileNotFoundError:
+                raise NotFoundError(f"snapshot {snapshot_id} is gone", hint=_GONE_HINT) from None
+            root = _require_root(folder)
         return _snapshot(snapshot_id, root, known)
 
-    def prune(self, keep: Iterable[str], *, since: datetime | None = None) -> None:
+    def newest(self, root: Path) -> Snapshot | None:
+        """Return the last snapshot that was taken of a root, whether it is still there or not; None without any.
+
+        Args:
+            root: As ``Snapshot.root`` has it.
+        """
+        place = self.folder / "roots" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16] / "place.json"
+        try:
+            return self.get(str(json.loads(place.read_bytes())["last"]))
+        except (FileNotFoundError, NotFoundError):
+            return None
+        except (ValueError, KeyError) as error:
+            raise SnapshotError(f"the store of snapshots is damaged: {place}", hint="Move that folder away.") from error
+
+    def later(self, snapshot: Snapshot) -> list[Snapshot]:
+        """Return what was taken of the same root after a snapshot, the oldest first; the newest 20 at most."""
+        key, _, number = snapshot.id.partition("-")
+        files = (self.folder / "roots" / key / "snapshots").glob("*.json")
+        numbers = sorted(int(file.stem) for file in files if file.stem.isdigit() and int(file.stem) > int(number))
+        found = []
+        for one in numbers[-_MOST_LATER:]:
+            with contextlib.suppress(NotFoundError):
+                found.append(self.get(f"{key}-{one}"))
+        return found
+
+    def prune(self, keep: Iterable[str], *, refs: Iterable[str] = (), since: datetime | None = None) -> None:
         """Remove all snapshots but those with these ids, and what only they needed.
 
         Args:
             keep: Their ids.
+            refs: Contents that stay all the same.
             since: Those that were taken since then stay too.
 
         Raises:
-            GitError: git failed; nothing that is needed was removed.
+            SnapshotError: git failed, or the store is damaged; nothing that is needed was removed.
         """
         kept = set(keep)
         newest = float("inf") if since is None else since.timestamp() * 1e9
 
         def stays(file: Path) -> bool:
-            return f"{file.parent.parent.name}-{file.stem}" in kept or int(file.stem) >= newest
+            place = file.parent.parent
+            return f"{place.name}-{file.stem}" in kept or int(file.stem) >= newest or (place / "undo").exists()
 
         # Whoever looks at a folder waits meanwhile, and all that is kept is packed anew.
         unfinished = self.folder / "pruning"
         if all(map(stays, self.folder.glob("roots/*/snapshots/*.json"))) and not unfinished.exists():
             return
         trees: set[str] = set()
-        refs: set[str] = set()
-        with self._lock(self.folder / "lock", fcntl.LOCK_EX) as lock:
+        kept_refs = set(refs)
+        with refusals_told(self.folder), self._lock(self.folder / "lock", fcntl.LOCK_EX) as lock:
             unfinished.touch(mode=0o600)
             for hash_name in HASHES:
                 remove_unfinished(self._objects(hash_name))
@@ -245,7 +318,7 @@ class SnapshotStore:
                 for file in (folder / "snapshots").glob("*.json"):
                     if stays(file):
                         numbers.add(int(file.stem))
-                        trees.add(json.loads(file.read_bytes())["tree"])
+                        trees.add(_read_json(file, *_KNOWN)["tree"])
                     else:
                         file.unlink()
                 if not numbers and not (folder / "undo").exists():
@@ -253,22 +326,22 @@ class SnapshotStore:
                     continue
                 place.named = [named for named in place.named if named.number >= min(numbers, default=0)]
                 self._write_place(place)
-                refs |= {named.ref for named in place.named if named.mode not in {0, NOT_KEPT}}
+                kept_refs |= {named.ref for named in place.named if named.mode not in {0, NOT_KEPT}}
                 trees |= {tree for index in (folder / "indexes").iterdir() if (tree := tree_of_index(index))}
             for hash_name in HASHES:
                 trees_of_it = {ref for ref in trees if hash_of(ref) == hash_name}
-                refs_of_it = {ref for ref in refs if hash_of(ref) == hash_name}
+                refs_of_it = {ref for ref in kept_refs if hash_of(ref) == hash_name}
                 keep_only(self.git(hash_name=hash_name), trees_of_it, refs_of_it)
             unfinished.unlink()
 
-    def tree_before(self, before: Snapshot, after: Snapshot) -> str:
-        """Return the tree of ``before``, completed by what was kept of files that it does not have.
+    def tree_before(self, before: Snapshot, after: Snapshot) -> tuple[str, Mapping[str, int]]:
+        """Return the tree of ``before``, completed by files that were kept and that it does not have; and their modes.
 
         Raises:
             GitError: git failed.
         """
         if before.id == after.id or before.root != after.root:
-            return before.tree
+            return before.tree, {}
         key, _, number = before.id.partition("-")
         place = self._read_place(self.folder / "roots" / key)
         first: dict[str, _Named] = {}
@@ -279,13 +352,14 @@ class SnapshotStore:
         known = set(names(git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", before.tree, "--", *first)))
         added = [named for named in first.values() if named.mode and named.path not in known]
         if not first or not added:
-            return before.tree
+            return before.tree, {}
         with TemporaryDirectory(dir=place.folder, prefix="index-") as folder:
             git = replace(git, index=Path(folder) / "index")
             git.run("read-tree", before.tree)
-            lines = b"".join(b"%o %s\t%s\0" % (n.mode, n.ref.encode(), os.fsencode(n.path)) for n in added)
+            lines = b"".join(b"%o %s\t%s\0" % (git_mode(n.mode), n.ref.encode(), os.fsencode(n.path)) for n in added)
             git.run("update-index", "-z", "--index-info", data=lines)
-            return git.run("write-tree", "--missing-ok").decode().strip()
+            tree = git.run("write-tree", "--missing-ok").decode().strip()
+        return tree, {named.path: named.mode for named in added}
 
     def git(self, *snapshots: Snapshot, hash_name: str = "sha1") -> Git:
         """Return a git that sees the store's objects and those of the repositories of some snapshots.
@@ -304,15 +378,29 @@ class SnapshotStore:
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """Keep what is not needed from being removed, for as long as somebody reads several objects."""
-        with self._lock(self.folder / "lock", fcntl.LOCK_SH):
+        with refusals_told(self.folder), self._lock(self.folder / "lock", fcntl.LOCK_SH):
             yield
 
     # Taking
 
     def _take(self, place: _Place) -> Snapshot:
+        try:
+            return self._look(place)
+        except GitTimeoutError:
+            raise
+        except GitFailedError:
+            # What a loss of power has left half written is written anew.
+            set_damaged_aside(self.git(hash_name=object_format(find_settings(place.root))))
+            for index in (place.folder / "indexes").glob("*/index"):
+                index.unlink()
+            place.last = ""
+            return self._look(place)
+
+    def _look(self, place: _Place) -> Snapshot:
         settings = find_settings(place.root)
         hash_name = object_format(settings)
         trees: dict[str, str] = {}
+        modes: dict[str, object] = {}
         nested: list[str] = []
         empty: list[str] = []
         uncovered: list[Uncovered] = []
@@ -328,7 +416,7 @@ class SnapshotStore:
                     uncovered.append(Uncovered(inner, "has another hash, or is one repository too many"))
                     continue
             state = self._index(place, folder, settings).take()
-            trees[inner] = state.tree
+            trees[inner], modes[inner] = state.tree, list(state.modes)
             nested += [inner] if inner else []
             empty += [prefix + path for path in state.empty_folders]
             uncovered += [Uncovered(prefix + path, reason) for path, reason in state.uncovered]
@@ -342,14 +430,17 @@ class SnapshotStore:
             "uncovered": sorted(map(list, uncovered)),
             "limit": limits[0] if limits else "",
             "trees": trees,
+            "modes": modes,
         }
         last = self._last(place)
         if last is not None and all(last.get(name) == value for name, value in known.items()):
+            require_tree(self.git(hash_name=hash_name), str(last["tree"]))
             return _snapshot(place.last, place.root, last)
         tops = [place.root / inner for inner in ("", *nested)]
         git = replace(self.git(hash_name=hash_name), alternates=_object_folders(tops), held_locks=place.locks)
         known["tree"] = _whole_tree(git, trees)
         copy_missing(git, str(last["tree"]) if last else None, str(known["tree"]))
+        require_tree(git, str(known["tree"]))
         # No number comes twice, also when all that is known of this root was pruned.
         place.number = max(place.number + 1, time.time_ns())
         place.last = f"{place.folder.name}-{place.number}"
@@ -378,22 +469,19 @@ class SnapshotStore:
 
     def _last(self, place: _Place) -> dict[str, object] | None:
         try:
-            path = place.folder / "snapshots" / f"{place.last.partition('-')[2]}.json"
-            known: dict[str, object] = json.loads(path.read_bytes())
-        except FileNotFoundError:
+            return _read_json(place.folder / "snapshots" / f"{place.last.partition('-')[2]}.json", *_KNOWN)
+        except (FileNotFoundError, SnapshotError):
             return None
-        return known
 
     # Places and locks
 
     @contextlib.contextmanager
     def _at(self, root: Path) -> Iterator[_Place]:
-        key = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-        folder = self.folder / "roots" / key
-        with self._lock(self.folder / "lock", fcntl.LOCK_SH) as shared:
+        folder = self.folder / "roots" / _key(root)
+        with refusals_told(self.folder), self._lock(self.folder / "lock", fcntl.LOCK_SH) as shared:
             private_folder(folder / "snapshots")
             with self._lock(folder / "lock", fcntl.LOCK_EX) as own:
-                if not (folder / "root").exists():
+                if _read_root(folder) != root:
                     replace_file(folder / "root", os.fsencode(root))
                 # Stays behind a kill, until nobody else is at work on the objects.
                 unfinished = folder / "unfinished"
@@ -432,24 +520,33 @@ class SnapshotStore:
             os.close(descriptor)
 
     def _place_folders(self) -> list[Path]:
-        # Without its first file a place is one that a kill left unmade.
+        # Without this file a place is one that a kill left unmade.
         return [file.parent for file in (self.folder / "roots").glob("*/root")]
 
     def _read_place(self, folder: Path, *locks: int) -> _Place:
-        root = Path(os.fsdecode((folder / "root").read_bytes()))
+        root = _require_root(folder)
         try:
-            known = json.loads((folder / "place.json").read_bytes())
+            known = _read_json(folder / "place.json", "number", "last", "named")
         except FileNotFoundError:
             return _Place(folder, root, locks, 0, "", [])
-        except ValueError as error:
-            raise SnapshotError(
-                f"the store of snapshots is damaged: {folder / 'place.json'}", hint="Move that folder away."
-            ) from error
         return _Place(folder, root, locks, known["number"], known["last"], [_Named(*named) for named in known["named"]])
 
     def _write_place(self, place: _Place) -> None:
         known = {"number": place.number, "last": place.last, "named": place.named}
         replace_file(place.folder / "place.json", json.dumps(known).encode(), lasts=True)
+
+
+def taken_at(snapshot_id: str) -> datetime:
+    """Return when a folder was first found as this snapshot has it."""
+    return datetime.fromtimestamp(int(snapshot_id.rpartition("-")[2]) / 1e9, UTC)
+
+
+def _is_changed(path: Path, since: float) -> bool:
+    """Return whether a file was changed since a time, or else its folder where it is not there."""
+    for place in (path, path.parent):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            return place.lstat().st_ctime >= since
+    return False
 
 
 def _is_exclusive(lock: int) -> bool:
@@ -459,6 +556,49 @@ def _is_exclusive(lock: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _key(root: Path) -> str:
+    return hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+
+
+def _read_root(folder: Path) -> Path | None:
+    """Return the root that a place is of; None where it was not written down, or does not fit the place."""
+    try:
+        root = Path(os.fsdecode((folder / "root").read_bytes()))
+    except FileNotFoundError:
+        return None
+    return root if _key(root) == folder.name else None
+
+
+def _require_root(folder: Path) -> Path:
+    root = _read_root(folder)
+    if root is None and (folder / "root").exists():
+        raise _damage(folder / "root")
+    if root is None:
+        raise NotFoundError("the snapshots of this folder are gone", hint=_GONE_HINT)
+    return root
+
+
+def _read_json(path: Path, *keys: str) -> dict[str, Any]:
+    """Return what a file of the store holds.
+
+    Raises:
+        FileNotFoundError: There is none.
+        SnapshotError: It does not hold all these keys.
+    """
+    try:
+        known = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise _damage(path) from error
+    if not (isinstance(known, dict) and known.keys() >= {*keys}):
+        raise _damage(path)
+    return known
+
+
+def _damage(path: Path) -> SnapshotError:
+    place = plain_line(str(path))
+    return SnapshotError(f"{place} is damaged", hint="Move the folder that it is in away; its runs cannot be undone.")
 
 
 def _snapshot(snapshot_id: str, root: Path, known: Mapping[str, object]) -> Snapshot:
@@ -472,6 +612,7 @@ def _snapshot(snapshot_id: str, root: Path, known: Mapping[str, object]) -> Snap
         empty_folders=tuple(values["empty_folders"]),
         uncovered=tuple(Uncovered(*pair) for pair in values["uncovered"]),
         limit=values["limit"],
+        modes={inner: FolderModes(*modes) for inner, modes in values.get("modes", {"": []}).items()},
     )
 
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from agentmon.workspaces.comparison import contents
-from agentmon.workspaces.files import EXECUTABLE, NOT_KEPT, PLAIN, FileState
+from agentmon.workspaces.files import NOT_KEPT, FileState
 from agentmon.workspaces.git import GitFailedError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class ThreeWay:
             return replace(step, action=UndoAction.IMPOSSIBLE, reason="its content was not kept")
         if now == after or choice is Side.BEFORE:
             return replace(step, action=UndoAction.REMOVE if before is None else UndoAction.RESTORE, result=before)
-        if before and after and now and {before.mode, after.mode, now.mode} <= {PLAIN, EXECUTABLE}:
+        if before and after and now and all(state.is_regular for state in (before, after, now)):
             merged = self._merged(before, after, now)
             if merged == now:
                 return None
@@ -120,7 +120,7 @@ class ThreeWay:
         if choice is Side.BEFORE or now in {after, None} or now_at_old is not None:
             return None
         merged = None
-        if before and after and {before.mode, after.mode, now.mode} <= {PLAIN, EXECUTABLE}:
+        if before and after and all(state.is_regular for state in (before, after, now)):
             merged = self._merged(before, after, now) if self._is_kept(before) and self._is_kept(now) else None
         at_old = UndoStep(path=old_path, action=UndoAction.MERGE, before=before, now=None, result=merged)
         at_new = UndoStep(path=new_path, action=UndoAction.REMOVE, before=None, now=now, result=None)

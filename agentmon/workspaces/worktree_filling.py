@@ -1,4 +1,4 @@
-"""What a new working tree needs beside its commit: submodules, and ignored files that come along."""
+"""What a new worktree needs beside its commit: submodules, and ignored files that come along."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """The proof that the queue and the worker can be trusted: kills, a full disk and a missing tmux, then every promise.
 
 In a scratch home a stream of tasks runs – short, long, noisy, silent, forking, daemonising, deaf to TERM, failing,
-waiting for others, running into their time limit, talking, and talking to do harm – while workers, clients, apps, tmux
-servers, the parents of hosts and, more rarely, hosts are killed with -9, clients stop tasks at random moments, people
-and rules decide what agents ask, budgets stop what people interrupt, the disk fills up, at times at the last words of a
-run, tmux vanishes and the clock of workers jumps. When all has come to rest, every promise of ARCHITECTURE.md is
-checked from outside. The seed chooses what is done and roughly when; what falls together is chance. The exit code is 1
-when a promise was broken, and the home is kept then.
+waiting for others, running into their time limit, changing files in worktrees that are set up first and verified
+afterwards, talking, and talking to do harm – while workers, clients, apps, tmux servers, the parents of hosts, gits
+and, more rarely, hosts are killed with -9, clients stop tasks and do with their work what ``reviewing`` lists: undo and
+redo, merge and take that back, verify, comment, remove; people and rules decide what agents ask, budgets stop what
+people interrupt, the disk fills up, at times at the last words of a run, tmux vanishes and the clock of workers jumps.
+When all has come to rest, every promise of ARCHITECTURE.md is checked from outside. The seed chooses what is done and
+roughly when; what falls together is chance. The exit code is 1 when a promise was broken, and the home is kept then.
 """
 
 from __future__ import annotations
@@ -76,6 +77,10 @@ def _report(evidence: Evidence, settled_s: float) -> None:
         f"disk filled at last words: {actions.last_words}; clock steps: {actions.clock_steps}; "
         f"tasks with a budget: {len(actions.budgeted_tasks)}"
     )
+    for outcome in ("done", "refused", "killed"):
+        found = {name: count for (name, became), count in actions.reviews.items() if became == outcome}
+        print(f"work of tasks, {outcome}: {sum(found.values())} ({_counts(found)})")
+    print(f"after a kill: {_counts(evidence.finished_late)}; commits of the person: {len(actions.person_commits)}")
     print(f"runs: {len(evidence.rows)} ({_counts(endings)}), {sum(row.retry_count for row in evidence.rows)} retries")
     print(f"programs: {len(programs)} ({_counts(Counter(program.kind for program in programs))})")
     talks = [row for row in evidence.rows if row.agent_slug in TALKING_AGENTS]

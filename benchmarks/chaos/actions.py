@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_MOST_SAID: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,14 @@ class Actions:
     """Numbers of the tasks that a budget may stop."""
     accepted_runs: Counter[int] = field(default_factory=Counter)
     """By the number of the task: how often a client said that it has queued a run."""
+    reviews: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By what clients were to do with the work of tasks, and what became of it: done, refused or killed."""
+    refusals: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By the same: what clients said why not."""
+    accepted_merges: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """By the event of the audit trail and the number of the task: how often a client said that it is done."""
+    person_commits: set[str] = field(default_factory=set)
+    """What the person has committed meanwhile, in the repository into which branches are merged."""
     client_words: list[str] = field(default_factory=list)
     """What clients said that no client may say."""
 
@@ -64,6 +75,9 @@ class Actions:
             "stopped_tasks": sorted(self.stopped_tasks),
             "budgeted_tasks": sorted(self.budgeted_tasks),
             "accepted_runs": dict(self.accepted_runs),
+            "reviews": {" ".join(what): count for what, count in self.reviews.items()},
+            "refusals": {": ".join(what): count for what, count in self.refusals.most_common()},
+            "person_commits": sorted(self.person_commits),
             "client_words": self.client_words,
         } | {name: [asdict(window) for window in found] for name, found in windows.items()}
         path.write_text(json.dumps(told, indent=1), encoding="utf-8")
@@ -71,6 +85,19 @@ class Actions:
     def note_kill(self, what: str, pid: int, execution_id: str | None = None) -> None:
         """Record a kill that reached its process."""
         self.kills.append(Kill(at=time.monotonic(), what=what, pid=pid, execution_id=execution_id))
+
+    def note_review(self, review: str, number: int, code: int | None, *, said: str) -> None:
+        """Record how a client ended that did something with the work of a task."""
+        if code and code != -signal.SIGKILL:
+            self.refusals[review, said[:_MOST_SAID]] += 1
+        self.reviews[review, "killed" if code == -signal.SIGKILL else "refused" if code else "done"] += 1
+        if review.startswith("merge:") and code == 0:
+            self.accepted_merges["merge_undone" if review == "merge: undo" else "branch_merged", number] += 1
+
+    @property
+    def has_killed_git(self) -> bool:
+        """Whether a git of agentmon's was ever killed."""
+        return any(kill.what == "git" for kill in self.kills)
 
     def killed_hosts(self, execution_id: str) -> frozenset[int]:
         """Return the pids of the hosts of an execution that were killed."""

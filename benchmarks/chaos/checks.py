@@ -10,9 +10,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from benchmarks.chaos.commands import command_faults, half_done_faults, worker_faults
-from benchmarks.chaos.conversations import approval_faults, replay_faults, row_faults, standing_faults
-from benchmarks.chaos.endings import ending_faults
+from benchmarks.chaos.conversations import approval_faults, comment_faults, replay_faults, row_faults, standing_faults
+from benchmarks.chaos.endings import ending_faults, verification_faults
+from benchmarks.chaos.merging import merge_faults, trunk_faults
 from benchmarks.chaos.outputs import output_faults
+from benchmarks.chaos.repository import repository_faults, undo_faults, worktree_faults
 from benchmarks.chaos.stop_times import late_stops
 
 if TYPE_CHECKING:
@@ -123,12 +125,12 @@ def _survivor_faults(evidence: Evidence) -> Iterator[str]:
             over[execution_id] = (status, sample.at)
         for execution_id in (sample.marked.keys() & over.keys()) - reported:
             status, at = over[execution_id]
-            # Behind an end that is being settled there may be a next try, whose processes are younger.
+            # Behind an end that is being settled there may be a verification or a next try: younger processes.
             before = at * os.sysconf("SC_CLK_TCK") if status == "finalizing" else float("inf")
             pids = sorted(pid for pid, born in sample.marked[execution_id] if int(born) < before)
             if pids:
                 reported.add(execution_id)
-                yield f"{execution_id} was {status} at {at:.3f}, and at {sample.at:.3f} pids {pids} of it lived"
+                yield f"{execution_id} was {status} soon after {at:.3f}, and at {sample.at:.3f} pids {pids} of it lived"
     for execution_id, remaining in evidence.remaining.items():
         yield f"{execution_id}: pids {sorted(remaining)} live at the end of all"
 
@@ -215,6 +217,9 @@ def _secret_faults(evidence: Evidence) -> Iterator[str]:
         if path.exists() and secret in path.read_bytes():
             yield f"it stands in {path}"
     for path in sorted(evidence.place.home.rglob("*")):
+        if "worktrees" in path.relative_to(evidence.place.home).parts[:-1]:
+            # These are the person's files, in a folder that nobody else may open.
+            continue
         mode = path.lstat().st_mode
         if (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and mode & 0o077:
             yield f"others may use {path}: {stat.filemode(mode)}"
@@ -238,6 +243,13 @@ CHECKS: dict[str, Callable[[Evidence], Iterator[str]]] = {
     "no end stays half done": half_done_faults,
     "no stop takes longer than a second": _late_faults,
     "no worker meets an error of its own": worker_faults,
+    "no run counts without its pass": verification_faults,
+    "a comment is sent once it says so": comment_faults,
+    "the repository is as its person left it": repository_faults,
+    "a merge leaves local changes alone": trunk_faults,
+    "each merge is done or not, as the trail has it": merge_faults,
+    "no undo stays half done": undo_faults,
+    "a worktree is there whole or is gone": worktree_faults,
     "the database is whole": _integrity_faults,
     "no secret, no open file": _secret_faults,
 }

@@ -13,6 +13,8 @@ import termios
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from benchmarks.chaos.reviewing import BY_HAND, choose
+
 if TYPE_CHECKING:
     import random
     from pathlib import Path
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
     from benchmarks.chaos.actions import Actions
     from benchmarks.chaos.tasks import Card
 
-_MOST_CLIENTS: Final = 4
-_GIVE_UP_AFTER_S: Final = 90.0
+_MOST_CLIENTS: Final = 3
+_MOST_REVIEWS: Final = 2
+"""At a time, beside the others."""
+_GIVE_UP_AFTER_S: Final = 180.0
 _FORBIDDEN_WORDS: Final = ("Traceback (most recent call last)", "database is locked")
 _BATCH: Final = """
 import asyncio, sys
@@ -52,6 +56,10 @@ class Client:
     """One client process."""
 
     process: asyncio.subprocess.Process
+    review: str | None = None
+    """What it does with the work of a task."""
+    number: int = 0
+    """Of that task."""
 
 
 @dataclass
@@ -67,7 +75,12 @@ class Clients:
     @property
     def has_room(self) -> bool:
         """Whether another one may be started."""
-        return len(self.living) < _MOST_CLIENTS
+        return sum(client.review is None for client in self.living) < _MOST_CLIENTS
+
+    @property
+    def has_room_for_review(self) -> bool:
+        """Whether another one may do something with the work of a task."""
+        return sum(client.review is not None for client in self.living) < _MOST_REVIEWS
 
     async def run(self, cards: list[Card]) -> None:
         """Let one client queue one or all of these tasks."""
@@ -86,6 +99,14 @@ class Clients:
         force = ["--kill"] if self.chance.random() < 0.3 else []
         await self._start(["-m", "agentmon", "stop", str(card.number), *force], runs=None)
 
+    async def review(self, card: Card) -> Client | None:
+        """Let one client do something with the work of this task; None when there is nothing to do."""
+        chosen = choose(card, self.chance)
+        if chosen is None:
+            return None
+        review, words = chosen
+        return await self._start(words, runs=None, review=review.name, number=card.number)
+
     async def finish(self) -> None:
         """Wait for all that live; those that only wait for runs are ended."""
         for client in self.living:
@@ -94,7 +115,7 @@ class Clients:
         if self._watchers:
             await asyncio.wait(self._watchers)
 
-    async def _start(self, words: list[str], *, runs: int | None) -> None:
+    async def _start(self, words: list[str], *, runs: int | None, review: str | None = None, number: int = 0) -> Client:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
@@ -103,15 +124,17 @@ class Clients:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            env=os.environ | ({BY_HAND: "1"} if review == "verify" else {}),
         )
-        client = Client(process)
+        client = Client(process, review=review, number=number)
         self.living.add(client)
-        is_batch = words[0] == "-c"
-        watcher = asyncio.create_task(self._watch(client, words, is_batch=is_batch, runs=runs), name="client")
+        watcher = asyncio.create_task(self._watch(client, words, runs=runs), name="client")
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
+        return client
 
-    async def _watch(self, client: Client, words: list[str], *, is_batch: bool, runs: int | None) -> None:
+    async def _watch(self, client: Client, words: list[str], *, runs: int | None) -> None:
+        is_batch = words[1] == _BATCH
         try:
             async with asyncio.timeout(_GIVE_UP_AFTER_S):
                 out, complaints = await client.process.communicate()
@@ -126,12 +149,14 @@ class Clients:
         text = complaints.decode("utf-8", "replace")
         for forbidden in _FORBIDDEN_WORDS:
             if forbidden in text:
-                shown = " ".join(words) if not is_batch else "a batch"
+                shown = " ".join(words) if words[0] != "-c" else client.review or "a batch"
                 self.actions.client_words.append(f"client `{shown}` said: {text.strip()[-1500:]}")
         if is_batch:
             self.actions.accepted_runs.update(int(number) for number in out.split())
         elif runs is not None and client.process.returncode == 0:
             self.actions.accepted_runs[runs] += 1
+        elif client.review is not None:
+            self.actions.note_review(client.review, client.number, client.process.returncode, said=text.strip())
 
 
 class AppInTerminal:

@@ -38,13 +38,20 @@ def command_faults(evidence: Evidence) -> Iterator[str]:
 
 
 def half_done_faults(evidence: Evidence) -> Iterator[str]:
-    """Yield each end that was noted and does not count yet, and each card that is in progress without a run."""
+    """Yield each end that was noted and does not count, each card that is in progress without a run, or never ran."""
     ends = "SELECT id, status FROM executions WHERE status = 'finalizing' OR ending IS NOT NULL"
     cards = (
         "SELECT number FROM tasks t WHERE status = 'in_progress' AND NOT EXISTS (SELECT 1 FROM executions e "
         "WHERE e.task_id = t.id AND e.status IN ('queued', 'running', 'cancelling', 'finalizing'))"
     )
+    never = (
+        "SELECT number FROM tasks t WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.task_id = t.id) "
+        "AND NOT EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id "
+        "WHERE d.task_id = t.id AND p.status <> 'done')"
+    )
     with closing(sqlite3.connect(evidence.place.database, timeout=10)) as connection:
+        for (number,) in connection.execute(never):
+            yield f"#{number} could be run, and nobody managed to"
         for execution_id, status in connection.execute(ends):
             yield f"{execution_id} is {status}, and its end is noted and does not count"
         for (number,) in connection.execute(cards):

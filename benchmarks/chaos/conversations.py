@@ -173,6 +173,19 @@ def _session_faults(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"session {session_id} counts {calls} calls, there are {counted}"
 
 
+def comment_faults(evidence: Evidence) -> Iterator[str]:
+    """Yield each comment that is noted as sent, and no agent was told, or the other way round."""
+    said = (
+        "SELECT prompt FROM executions WHERE prompt IS NOT NULL "
+        "UNION ALL SELECT json_extract(payload, '$.text') FROM execution_commands WHERE type = 'message'"
+    )
+    with _reading(evidence) as connection:
+        told = "\n".join(text or "" for (text,) in connection.execute(said))
+        for text, sent_at in connection.execute("SELECT text, sent_at FROM review_comments"):
+            if (text in told) != (sent_at is not None):
+                yield f"{text!r} is {'not ' if sent_at is None else ''}noted as sent, and the messages say otherwise"
+
+
 def approval_faults(evidence: Evidence) -> Iterator[str]:
     """Yield what an agent took as allowed though nobody had decided so, and what was decided twice."""
     with _reading(evidence) as connection:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from benchmarks.chaos.conversations import TALKING_AGENTS
@@ -15,8 +17,17 @@ if TYPE_CHECKING:
 
 _BY_SIGNAL = frozenset({129, 137, 143})
 """Exit codes of a program that was hung up on, killed or asked to end."""
-_OF_FULL_DISK = ("cannot be written", "cannot be created", "cannot be read", "cannot be opened", "space", "disk")
+_OF_FULL_DISK = (
+    "cannot be written",
+    "cannot be created",
+    "cannot be read",
+    "cannot be opened",
+    "space",
+    "disk",
+    "I/O error",
+)
 _OF_MISSING_TMUX = ("tmux", "host did not start")
+_OF_KILLED_GIT = ("git ",)
 
 
 def ending_faults(evidence: Evidence) -> Iterator[str]:
@@ -57,6 +68,7 @@ def _conversation_fault(evidence: Evidence, row: Row, last: Try) -> str | None:
             is_explained |= bool(evidence.actions.without_tmux) and any(
                 words in row.error for words in _OF_MISSING_TMUX
             )
+            is_explained |= evidence.actions.has_killed_git and any(words in row.error for words in _OF_KILLED_GIT)
             return None if is_explained else f"it failed, and nothing explains it: {row.error!r}"
         case _:
             return f"it is still {row.status}"
@@ -115,6 +127,8 @@ def _failure_fault(evidence: Evidence, row: Row, last: Try, ledger: ProcessLedge
         return None
     if actions.without_tmux and any(words in row.error for words in _OF_MISSING_TMUX):
         return None
+    if actions.has_killed_git and any(words in row.error for words in _OF_KILLED_GIT):
+        return None
     return f"it failed, and nothing explains it: {row.error!r}"
 
 
@@ -131,6 +145,20 @@ def _code(ledger: ProcessLedger | None) -> str:
     if ledger is None:
         return "nothing: it has no ledger"
     return "no end" if ledger.exit_code is None else str(ledger.exit_code)
+
+
+def verification_faults(evidence: Evidence) -> Iterator[str]:
+    """Yield each run that succeeded without the pass that it needs, and each verification without an end."""
+    needed = (
+        "SELECT e.id, t.number FROM executions e JOIN tasks t ON t.id = e.task_id WHERE e.status = 'succeeded' "
+        "AND coalesce(json_extract(t.input_context, '$.verify'), '') <> '' "
+        "AND NOT EXISTS (SELECT 1 FROM verifications v WHERE v.execution_id = e.id AND v.status = 'passed')"
+    )
+    with closing(sqlite3.connect(evidence.place.database, timeout=10)) as connection:
+        for execution_id, number in connection.execute(needed):
+            yield f"{execution_id} (#{number}) succeeded, and no verification of it has passed"
+        for (execution_id,) in connection.execute("SELECT execution_id FROM verifications WHERE status = 'running'"):
+            yield f"{execution_id}: its verification has no end"
 
 
 def windows_text(windows: list[Window]) -> str:

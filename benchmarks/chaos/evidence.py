@@ -26,6 +26,15 @@ _REQUESTS: Final = (
     "GROUP BY what"
 )
 
+_FINISHED_LATE: Final = """
+SELECT what, count(*) FROM (
+    SELECT CASE WHEN event_type = 'merge_broken_off' THEN 'merges taken back'
+        WHEN json_extract(payload, '$.cause') LIKE 'finished after%' THEN 'merges finished'
+        WHEN json_extract(payload, '$.is_late') THEN 'undos finished' END AS what
+    FROM task_events WHERE event_type IN ('merge_broken_off', 'branch_merged', 'merge_undone', 'changes_undone')
+) WHERE what IS NOT NULL GROUP BY what
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -39,6 +48,26 @@ class Place:
     def stop_times(self) -> Path:
         """What was seen of commands on their way."""
         return self.samples.with_name("stops.jsonl")
+
+    @property
+    def project(self) -> Path:
+        """The folder in which all works, a repository."""
+        return self.home.with_name("project")
+
+    @property
+    def repository_facts(self) -> Path:
+        """What must not change in the repository."""
+        return self.samples.with_name("repository.json")
+
+    @property
+    def trunk(self) -> Path:
+        """The repository into which branches of tasks are merged."""
+        return self.home.with_name("trunk")
+
+    @property
+    def trunk_facts(self) -> Path:
+        """What must not change in that one."""
+        return self.samples.with_name("trunk.json")
 
     @property
     def clock_offset(self) -> Path:
@@ -119,7 +148,7 @@ class Sample:
     marked: dict[str, frozenset[tuple[int, str]]] = field(default_factory=dict)
     hosts: dict[str, frozenset[tuple[int, str]]] = field(default_factory=dict)
     over: tuple[str, str] | None = None
-    """An execution that was over, or finalizing, before the next samples were taken, with its status."""
+    """An execution that was over, or finalizing, between this moment and the next samples, with its status."""
     secret: str = ""
     """A command line that held the secret."""
 
@@ -150,6 +179,8 @@ class Evidence:
     """How many there are of each type and cause."""
     requests: dict[str, int]
     """How many there are of each status and, when a rule decided them, of that."""
+    finished_late: dict[str, int]
+    """What a kill had broken off, and the trail says so."""
     integrity: str
     """What PRAGMA integrity_check says."""
     actions: Actions
@@ -181,6 +212,7 @@ def gather(
             depends_on[task_id] = (*depends_on.get(task_id, ()), on)
         commands = dict(connection.execute(_COMMANDS).fetchall())
         requests = dict(connection.execute(_REQUESTS).fetchall())
+        finished_late = dict(connection.execute(_FINISHED_LATE).fetchall())
         integrity = _integrity(connection)
     ledgers: dict[str, tuple[ProcessLedger, ...]] = {}
     for ledger in read_ledgers(place.ledgers):
@@ -199,6 +231,7 @@ def gather(
         longest_gap_s=gap_s,
         commands=commands,
         requests=requests,
+        finished_late=finished_late,
         integrity=integrity,
         actions=actions,
         stop_times=read_stop_times(place.stop_times),
@@ -231,6 +264,9 @@ def _events(connection: sqlite3.Connection) -> dict[str, tuple[tuple[str, int], 
     statement = "SELECT execution_id, payload, timestamp_ms FROM events WHERE execution_id IS NOT NULL ORDER BY id"
     for execution_id, payload, at_ms in connection.execute(statement):
         said = json.loads(payload)
+        if "operation_id" in said:
+            # What a look at the folder found, and no program has told.
+            continue
         is_told = "kind" in said and said.get("entry") in {None, "unread_agent_event"}
         entry = f"agent_event {said['kind']}" if is_told else said.get("entry")
         if entry not in {None, "budget_reached"}:

@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING
 from agentmon.paths import find_paths
 from agentmon.settings import WorkerSettings
 from benchmarks.chaos.evidence import Place
+from benchmarks.chaos.merging import make_trunk
+from benchmarks.chaos.repository import make_repository
+from benchmarks.chaos.reviewing import BY_HAND
 from benchmarks.chaos.tasks import RUNNING_LIMIT
 
 if TYPE_CHECKING:
@@ -141,6 +144,7 @@ def chaos_home(*, size_mb: int) -> Iterator[ChaosHome]:
     changed = {
         "AGENTMON_HOME": str(home),
         "API_KEY": secret,
+        BY_HAND: "0",
         "HOME": str(project),
         "PATH": str(bin_folder),
         # So that the worker, whose folder is /, runs the code beside this module.
@@ -150,9 +154,12 @@ def chaos_home(*, size_mb: int) -> Iterator[ChaosHome]:
     before = dict(os.environ)
     disk = SmallDisk.mount(home, size_mb)
     _write_settings(home)
+    place = Place(home=home, ledgers=ledgers, samples=folder / "samples.jsonl")
+    make_repository(place)
+    make_trunk(place)
     chaos = ChaosHome(
         folder=folder,
-        place=Place(home=home, ledgers=ledgers, samples=folder / "samples.jsonl"),
+        place=place,
         project=project,
         disk=disk,
         tmux=VanishingTmux(bin_folder),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 _FIRST_PROCESS = 1
+_MAKING = ("[agentmon]", "setup", "/bin/sh:")
+"""Before each line that tells how the worktree of a run was made, and of its set-up."""
 
 
 def output_faults(evidence: Evidence) -> Iterator[str]:
@@ -43,6 +45,8 @@ def output_faults(evidence: Evidence) -> Iterator[str]:
 def _log_faults(row: Row, attempt: Try, ledgers: list[ProcessLedger], *, is_lost: bool) -> Iterator[str]:
     output = attempt.output or b""
     streams = {} if row.agent_slug in TALKING_AGENTS else _streams(output)
+    for writer in _MAKING:
+        streams.pop(writer, None)
     if any(writer not in {ledger.writer for ledger in ledgers} for writer in streams if writer):
         yield f"the log has lines of {sorted(streams)}, ledgers are of {[ledger.writer for ledger in ledgers]}"
     ended = attempt.find("ended")

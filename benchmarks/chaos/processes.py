@@ -31,6 +31,8 @@ class HomeProcesses:
     """Those that are only starting, too."""
     servers: tuple[Found, ...]
     hosts: tuple[Found, ...]
+    gits: tuple[Found, ...]
+    """Those that agentmon started."""
 
     @property
     def parents(self) -> tuple[int, ...]:
@@ -41,7 +43,7 @@ class HomeProcesses:
 
 def find_processes(home: Path) -> HomeProcesses:
     """Look through ``/proc``; a process that ends meanwhile is left out."""
-    workers, servers, hosts = [], [], []
+    workers, servers, hosts, gits = [], [], [], []
     marker = f"AGENTMON_HOME={home}".encode()
     executions = os.fsencode(home / "executions") + b"/"
     socket = os.fsencode(home / "run" / "tmux.sock")
@@ -57,7 +59,25 @@ def find_processes(home: Path) -> HomeProcesses:
             elif words[-2].startswith(executions) and words[-3].endswith(b"host/__main__.py"):
                 execution_id = words[-2].rpartition(b"/")[2].decode()
                 hosts.append(Found(pid=int(folder.name), parent_pid=_parent(folder), execution_id=execution_id))
-    return HomeProcesses(workers=tuple(workers), servers=tuple(servers), hosts=tuple(hosts))
+            elif is_git(words) and marker in (folder / "environ").read_bytes().split(b"\0"):
+                gits.append(Found(pid=int(folder.name), parent_pid=_parent(folder)))
+    return HomeProcesses(workers=tuple(workers), servers=tuple(servers), hosts=tuple(hosts), gits=tuple(gits))
+
+
+def is_git(words: list[bytes]) -> bool:
+    """Return whether this is a command line of git."""
+    return words[0] == b"git" or words[0].endswith(b"/git")
+
+
+def gits_of(pid: int) -> list[int]:
+    """Return the gits that a process has started and that live; none of a process that is gone."""
+    found = []
+    with contextlib.suppress(OSError):
+        for thread in (_PROC / str(pid) / "task").iterdir():
+            for child in map(int, (thread / "children").read_text().split()):
+                with contextlib.suppress(OSError):
+                    found += [child] if is_git((_PROC / str(child) / "cmdline").read_bytes().split(b"\0")) else []
+    return found
 
 
 def _parent(folder: Path) -> int:

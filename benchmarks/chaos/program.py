@@ -7,6 +7,7 @@ that was written so far, then ``end`` with the exit code. A ledger without ``end
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ import time
 
 MARKER = "AGENTMON_EXECUTION_ID"
 _FAR_S = 40.0
+_MADE = 40
 _SECONDS = {
     "short": (0.0, 0.4),
     "long": (3.0, 8.0),
@@ -111,6 +113,8 @@ def _behave(kind: str, folder: str, ledger: Ledger, chance: random.Random) -> in
         return _fork_writers(ledger, folder, kind)
     elif kind == "last_words":
         _say_last_words(folder, ledger)
+    elif kind in {"changing", "merging"}:
+        return _change(kind, folder, ledger, chance)
     elif kind == "silent":
         time.sleep(chance.uniform(0.1, 1.5))
     elif kind == "noisy":
@@ -131,6 +135,54 @@ def _say_last_words(folder: str, ledger: Ledger) -> None:
         time.sleep(0.3)
     for _ in range(20):
         ledger.write("x" * 100, lines=80)
+
+
+def _change(kind: str, folder: str, ledger: Ledger, chance: random.Random) -> int:
+    """Change what the kind changes; a full disk fails it, as any program."""
+    try:
+        _change_files(ledger)
+        if kind == "merging":
+            _change_shared_file(folder, chance)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return 4
+    return 0
+
+
+def _change_files(ledger: Ledger) -> None:
+    """Make a folder of files that belong to this run alone."""
+    made = os.path.join("made", os.environ.get(MARKER, "none"))  # noqa: PTH118 - lean
+    os.makedirs(made, exist_ok=True)  # noqa: PTH103 - lean
+    for number in range(_MADE):
+        with open(os.path.join(made, str(number)), "w", encoding="ascii") as file:  # noqa: PTH118, PTH123 - lean
+            file.write(f"{number}\n" * 20)
+        ledger.write("made")
+
+
+def _change_shared_file(folder: str, chance: random.Random) -> None:
+    """Write a line where other branches write theirs, and at times commit all of it."""
+    path = f"shared/{chance.randrange(6)}.txt"
+    with open(path, encoding="ascii") as file:  # noqa: PTH123 - lean
+        first, rest = file.readline(), file.read()
+    # Whole or not at all, also on a full disk.
+    new = f"{path}.new"
+    try:
+        with open(new, "w", encoding="ascii") as file:  # noqa: PTH123 - lean
+            file.write(f"{first}{os.environ.get(MARKER)}\n{rest}")
+        os.replace(new, path)  # noqa: PTH105 - lean
+    except OSError:
+        if os.path.exists(new):  # noqa: PTH110 - lean
+            os.unlink(new)  # noqa: PTH108 - lean
+        raise
+    if chance.random() < 0.5:
+        # A commit that is cut off leaves locks, as that of any agent.
+        mark = os.path.join(folder, f"{os.environ.get(MARKER, 'none')}.commits")  # noqa: PTH118 - lean
+        with open(mark, "wb"):  # noqa: PTH123 - lean
+            pass
+        for words in (("add", "-A"), ("commit", "-q", "-m", "work")):
+            os.waitpid(os.posix_spawnp("git", ("git", *words), os.environ), 0)
+        os.unlink(mark)  # noqa: PTH108 - lean
 
 
 def _ignore_requests() -> None:

@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import TextIO
 
+from benchmarks.chaos.reviewing import BY_HAND
+
 _EVERY_S = 0.05
 _YOUNG_FOR_S = 1.0
 """How long a process is looked at anew: between its fork and its exec it looks like its parent."""
@@ -23,6 +25,8 @@ _GONE = ("succeeded", "failed", "cancelled", "timed_out", "finalizing")
 """Statuses in which nothing of a try lives any more."""
 _HOST = b"runners/host/__main__.py"
 _PROC = Path("/proc")
+_BY_HAND = f"{BY_HAND}=1".encode()
+"""In the environment of what a person verifies by hand: that is no part of a run."""
 
 Identity = tuple[int, str]
 """Pid and start time."""
@@ -65,7 +69,10 @@ class ProcessScan:
             folder = command.rstrip(b"\0").rpartition(b"\0")[2]
             if _HOST in command and folder.startswith(self._executions_dir):
                 self._hosts[pid] = folder.rpartition(b"/")[2].decode()
-            for variable in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+            variables = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+            if _BY_HAND in variables:
+                return
+            for variable in variables:
                 name, _, execution_id = variable.partition(b"=")
                 if name == b"AGENTMON_EXECUTION_ID" and self._is_ours(execution_id):
                     self._marked[pid] = execution_id.decode()
@@ -98,19 +105,23 @@ class Rows:
         self._connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, isolation_level=None, timeout=0)
         self._version: int | None = None
         self._gone: set[tuple[str, str, int]] = set()
+        self.looked_at = time.monotonic()
+        """When the last look that succeeded began: what is found gone later was not gone before."""
 
     def newly_gone(self) -> list[tuple[str, str]]:
         """Return the tries that are gone since the last look, with their statuses; none when nobody can look."""
+        began_at = time.monotonic()
         try:
             version = self._connection.execute("PRAGMA data_version").fetchone()[0]
             if version == self._version:
+                self.looked_at = began_at
                 return []
             marks = ", ".join(f"'{status}'" for status in _GONE)
             statement = f"SELECT id, status, retry_count FROM executions WHERE status IN ({marks})"
             rows = self._connection.execute(statement).fetchall()
         except sqlite3.OperationalError:
             return []
-        self._version = version
+        self._version, self.looked_at = version, began_at
         fresh = [row for row in rows if row not in self._gone]
         self._gone.update(fresh)
         return [(execution_id, status) for execution_id, status, _ in fresh]
@@ -129,12 +140,13 @@ def sample(database: Path, executions_dir: Path, secret: str, out: TextIO) -> No
     before: object = None
     count, longest_gap_s, last_at = 0, 0.0, time.monotonic()
     while not is_ending:
+        not_over_at = rows.looked_at
         fresh = rows.newly_gone()
         at = time.monotonic()
         marked, hosts = scan.look()
         longest_gap_s, last_at, count = max(longest_gap_s, at - last_at), at, count + 1
         for execution_id, status in fresh:
-            _put(out, {"type": "over", "at": at, "execution": execution_id, "status": status})
+            _put(out, {"type": "over", "at": not_over_at, "execution": execution_id, "status": status})
         for pid, command in scan.tellers:
             _put(out, {"type": "secret", "at": at, "pid": pid, "command": command})
         scan.tellers.clear()

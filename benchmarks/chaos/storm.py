@@ -23,8 +23,9 @@ from benchmarks.chaos.actions import Actions, Window
 from benchmarks.chaos.clients import AppInTerminal, Clients
 from benchmarks.chaos.conversations import HOSTILE_AGENT
 from benchmarks.chaos.evidence import gather
+from benchmarks.chaos.merging import commit_as_person
 from benchmarks.chaos.people import Decider
-from benchmarks.chaos.processes import find_processes, kill
+from benchmarks.chaos.processes import find_processes, gits_of, kill
 from benchmarks.chaos.sampling import ProcessScan
 from benchmarks.chaos.shifted_worker import set_clock, start_shifted_worker, step_clock
 from benchmarks.chaos.tasks import (
@@ -39,6 +40,7 @@ from benchmarks.chaos.tasks import (
 
 if TYPE_CHECKING:
     from agentmon.bootstrap import Services
+    from benchmarks.chaos.clients import Client
     from benchmarks.chaos.evidence import Evidence
     from benchmarks.chaos.home import ChaosHome, SmallDisk
     from benchmarks.chaos.tasks import Card
@@ -52,15 +54,30 @@ _AT_ONCE: Final = 0.15
 _MOST_ASKING: Final = 4
 _STOPPED: Final = 0.6
 """How often something that runs is stopped, when somebody looks for it."""
+_KILLED_IN_THE_MIDDLE: Final = 0.4
+"""How often what somebody does with the work of a task is killed in the middle, and not with all other clients."""
+_MOST_GITS: Final = 50
+"""That is counted by the gits which it has started; most start fewer."""
 _STARTING_WORKERS_TOO: Final = 0.1
 _MOST_FRESH: Final = 16
 """How many tasks wait to be run by some client; more are made as they go."""
 _MOST_OPEN: Final = 20
-_KILL_WEIGHTS: Final = {"worker": 18, "client": 40, "app": 16, "tmux server": 11, "host's parent": 11, "host": 4}
+_KILL_WEIGHTS: Final = {
+    "worker": 18,
+    "client": 40,
+    "app": 16,
+    "tmux server": 11,
+    "host's parent": 11,
+    "host": 4,
+    "git": 12,
+}
 _HOSTS_END_WITHIN_S: Final = 20.0
 _SHIFTED_WORKERS: Final = 0.5
 """How often a worker that was killed is followed by one with another time."""
 _FILLED_AT_LAST_WORDS: Final = 0.4
+_SPARED: Final = 0.25
+"""Of the time, at most: until the first tasks are at rest."""
+_HALF_DONE: Final = ("snapshots/roots/*/undo", "worktrees/.removing/*", "merges/*/*")
 _FLOOD_EVENTS_A_SECOND: Final = 1_000
 """So many are taken in, at the least."""
 
@@ -80,6 +97,10 @@ class Storm:
         self._flooding: str | None = None
         """The execution that tells of as many events as were asked for; nobody stops it, and its host is spared."""
         self._filling = asyncio.Lock()
+        self._spared = frozenset[str]()
+        """The first tasks, until there is something to review and to merge."""
+        self._spared_until = 0.0
+        self._days = 0
         self._began_at = time.monotonic()
         self._over = asyncio.Event()
         self.actions = Actions()
@@ -90,6 +111,8 @@ class Storm:
     async def rage(self, seconds: float) -> None:
         """Make tasks, run them, stop some, and kill whatever there is, for so long."""
         producer = await self._prepare()
+        self._spared = await producer.run_first()
+        self._spared_until = time.monotonic() + _SPARED * seconds
         if self._flood:
             task = await producer.make_flood(self._flood)
             self._flood_task = task.id
@@ -99,6 +122,8 @@ class Storm:
                 self._produce(producer),
                 self._ask(group),
                 self._talk(),
+                self._review(group),
+                self._work_as_person(),
                 self._stop_some(),
                 self._use_app(),
                 self._kill(),
@@ -116,12 +141,14 @@ class Storm:
     @property
     def _is_calm(self) -> bool:
         """Whether worker, disk and tmux are left alone for a while, so that runs come far and stops are timed."""
-        return (time.monotonic() - self._began_at) % (_WILD_S + _CALM_S) > _WILD_S
+        return bool(self._spared) or (time.monotonic() - self._began_at) % (_WILD_S + _CALM_S) > _WILD_S
 
     async def settle(self) -> float:
         """Let all that was made run to its end, and return how many seconds that took; at most the deadline."""
         begin = time.monotonic()
         set_clock(self._home.place.clock_offset, 0.0)
+        # The next one finishes what was broken off since this one began.
+        self._kill_one_of("worker", await self._targets())
         while time.monotonic() < begin + SETTLE_WITHIN_S + self._flood / _FLOOD_EVENTS_A_SECOND:
             with contextlib.suppress(AgentmonError):
                 await self._services.workers.ensure_running()
@@ -132,9 +159,12 @@ class Storm:
             await self._lift_budgets()
             for card in [card for card in cards if card.is_conversation and card.open_status == "running"]:
                 await self._decider.finish(card.id)
-            if cards and not any(card.is_fresh or card.open_status for card in await self._cards()):
+            is_at_rest = cards and not any(card.is_fresh or card.open_status for card in await self._cards())
+            if is_at_rest and not any(list(self._home.place.home.glob(left)) for left in _HALF_DONE):
                 break
             await asyncio.sleep(0.5)
+        # What is in nobody's way by now.
+        await self._commit()
         settled_s = time.monotonic() - begin
         await asyncio.to_thread(self._wait_for_hosts)
         self._app.close()
@@ -159,9 +189,13 @@ class Storm:
         agents = {slug: (await services.agents.by_slug(slug)).id for slug in AGENT_SLUGS}
         workspace = await services.workspaces.open(self._home.project)
         await services.settings.set("workspace.max_per_folder", "0", workspace=workspace, actor=services.actor)
+        # What an agent plays needs the files that are in the folder and in no commit.
+        await services.settings.set("workspace.isolation", "folder", workspace=workspace, actor=services.actor)
         await add_rules(services, workspace, agents[HOSTILE_AGENT])
         set_clock(self._home.place.clock_offset, 0.0)
-        return Producer(services, workspace, agents, ledgers, self.actions, self._chance)
+        shown = await services.agent_files.state(workspace)
+        await services.agent_files.trust(workspace, shown.digest, actor=USER_ACTOR)
+        return Producer(services, workspace, agents, self._home.place, self.actions, self._chance)
 
     async def _cards(self) -> list[Card]:
         try:
@@ -170,7 +204,7 @@ class Storm:
             return []
 
     async def _cards_to_disturb(self) -> list[Card]:
-        return [card for card in await self._cards() if card.id != self._flood_task]
+        return [card for card in await self._cards() if card.id not in {self._flood_task, *self._spared}]
 
     async def _produce(self, producer: Producer) -> None:
         while not self._over.is_set():
@@ -214,6 +248,43 @@ class Storm:
                 of_those = running if running and self._chance.random() < 0.8 else talking
                 await self._decider.disturb(self._chance.choice(of_those).id)
 
+    async def _review(self, group: asyncio.TaskGroup) -> None:
+        while not self._over.is_set():
+            await asyncio.sleep(self._chance.uniform(0.5, 2.0))
+            cards = await self._cards()
+            done = [card for card in cards if card.has_worktree or card.is_merged]
+            if self._spared <= {card.id for card in done} or time.monotonic() > self._spared_until:
+                self._spared = frozenset()
+            if done and self._clients.has_room_for_review:
+                client = await self._clients.review(self._chance.choice(done))
+                if client is not None and self._chance.random() < _KILLED_IN_THE_MIDDLE:
+                    group.create_task(self._kill_in_the_middle(client))
+
+    async def _kill_in_the_middle(self, client: Client) -> None:
+        """Kill a client that does something with the work of a task, or a git of it, once it has come so far."""
+        is_git, so_far = self._chance.random() < 0.5, self._chance.randrange(1, _MOST_GITS)
+        seen: set[int] = set()
+        while client.process.returncode is None and not self._over.is_set():
+            gits = gits_of(client.process.pid)
+            seen.update(gits)
+            pid = next(iter(gits), None) if is_git else client.process.pid
+            if len(seen) >= so_far and pid is not None and kill(pid):
+                self.actions.note_kill("git" if is_git else "client", pid)
+                return
+            await asyncio.sleep(0.01)
+
+    async def _work_as_person(self) -> None:
+        """Commit now and then where branches are merged; a git that finds another one at work tries again."""
+        while not self._over.is_set():
+            await asyncio.sleep(self._chance.uniform(2.0, 6.0))
+            await self._commit()
+
+    async def _commit(self) -> bool:
+        self._days += 1
+        commit = await asyncio.to_thread(commit_as_person, self._home.place.trunk, self._days)
+        self.actions.person_commits |= {commit} if commit else set()
+        return commit is not None
+
     async def _stop_some(self) -> None:
         while not self._over.is_set():
             await asyncio.sleep(self._chance.uniform(0.3, 1.0) if self._is_calm else self._chance.uniform(1.0, 3.0))
@@ -237,7 +308,7 @@ class Storm:
             with contextlib.suppress(AgentmonError):
                 is_forced = self._chance.random() < 0.3
                 await self._services.queue.stop(TaskId(cards[0].id), actor=USER_ACTOR, kill=is_forced)
-        elif disturbance < 0.5:
+        elif disturbance < 0.5 and not self._spared:
             self._kill_one_of("worker", await self._targets())
 
     async def _run(self, card: Card) -> bool:
@@ -261,13 +332,15 @@ class Storm:
             if self._is_calm:
                 targets["worker"] = []
             living = [what for what in _KILL_WEIGHTS if targets[what]]
+            if self._spared:
+                living = [what for what in living if what in {"client", "app"}]
             if living:
                 (what,) = self._chance.choices(living, weights=[_KILL_WEIGHTS[what] for what in living])
                 self._kill_one_of(what, targets)
 
     async def _targets(self) -> Targets:
         found = await asyncio.to_thread(find_processes, self._home.place.home)
-        clients = [client for client in self._clients.living if client.process.returncode is None]
+        clients = [one for one in self._clients.living if one.process.returncode is None and one.review is None]
         # One that is killed before it has its lock is waited for by all: seldom, or nothing would ever run.
         ready, is_any = read_presence(self._home.paths.worker_lock).pid, self._chance.random() < _STARTING_WORKERS_TOO
         return {
@@ -277,6 +350,7 @@ class Storm:
             "tmux server": [(server.pid, None) for server in found.servers],
             "host's parent": [(pid, None) for pid in found.parents],
             "host": [(host.pid, host.execution_id) for host in found.hosts if host.execution_id != self._flooding],
+            "git": [(git.pid, None) for git in found.gits],
         }
 
     def _kill_one_of(self, what: str, targets: Targets) -> None:

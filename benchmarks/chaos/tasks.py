@@ -14,9 +14,13 @@ from agentmon.domain.approvals import RuleDecision
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope, BudgetUnit
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
 from agentmon.domain.tasks import InputContext, TaskDraft
+from agentmon.domain.worktrees import Isolation
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.demo_agent import DEMO_AGENT_SLUG, make_demo_agent
 from benchmarks.chaos.conversations import HOSTILE_AGENT
+from benchmarks.chaos.merging import SHOP
+from benchmarks.chaos.repository import MADE
+from benchmarks.chaos.reviewing import BY_HAND
 
 if TYPE_CHECKING:
     import random
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.tasks import Task, Workspace
     from benchmarks.chaos.actions import Actions
+    from benchmarks.chaos.evidence import Place
 
 _PROGRAM: Final = Path(__file__).with_name("program.py")
 RUNNING_LIMIT: Final = 4
@@ -45,6 +50,10 @@ _KINDS: Final = {
     "overtime_stubborn": 4,
 }
 """How often each kind comes among a hundred."""
+_VERIFIED: Final = f'sleep 0.3; test "$(ls made/$AGENTMON_EXECUTION_ID | wc -l)" -eq {MADE}'
+_VERIFICATIONS: Final = (None, _VERIFIED, _VERIFIED, "sleep 0.2; exit 1")
+"""What the work of tasks has to pass that are merged."""
+_FIRST: Final = 4
 _ASKING: Final = "chaos-asking"
 """The agent that waits for leave before it starts."""
 _PACE_S: Final = 0.03
@@ -57,18 +66,26 @@ _FLOOD_EVENTS: Final = (4_000, 20_000)
 _BUDGETED: Final = 0.5
 _BUDGET_TOKENS: Final = (6_000, 30_000)
 """An answer takes some 6,000."""
-_CART: Final = "def discounted(price, percent):\n    return price * (100 - percent) // 100\n"
 _PLAYS: Final = ("repair the discount", "write the catalogue")
-_CART_TEST: Final = "import unittest\n\n\nclass DiscountTest(unittest.TestCase):\n    def test_it(self): ...\n"
 _READ: Final = """
 SELECT t.id, t.number, t.status,
-    (SELECT count(*) FROM executions e WHERE e.task_id = t.id),
+    (SELECT count(*) FROM executions e WHERE e.task_id = t.id) AS runs,
     (SELECT e.status FROM executions e WHERE e.task_id = t.id
-        AND e.status IN ('queued', 'running', 'cancelling', 'finalizing')),
-    EXISTS (SELECT 1 FROM executions e WHERE e.task_id = t.id AND e.session_id IS NOT NULL),
+        AND e.status IN ('queued', 'running', 'cancelling', 'finalizing')) AS open_status,
+    EXISTS (SELECT 1 FROM executions e WHERE e.task_id = t.id AND e.session_id IS NOT NULL) AS is_conversation,
     EXISTS (SELECT 1 FROM task_dependencies d JOIN tasks p ON p.id = d.depends_on_task_id
-            WHERE d.task_id = t.id AND p.status <> 'done')
-FROM tasks t
+            WHERE d.task_id = t.id AND p.status <> 'done') AS is_waiting,
+    w.branch, w.source, w.status AS worktree_status,
+    w.merged_commit IS NOT NULL AND w.reverted_by IS NULL AS has_merge,
+    json_extract(t.input_context, '$.verify') AS verification,
+    EXISTS (SELECT 1 FROM task_events a WHERE a.task_id = t.id AND a.event_type = 'changes_undone') AS has_undo,
+    (SELECT (SELECT count(*) FROM operations b WHERE b.execution_id = o.execution_id AND b.id <= o.id)
+        FROM operations o
+        WHERE o.execution_id = (SELECT e.id FROM executions e WHERE e.task_id = t.id ORDER BY e.id DESC LIMIT 1)
+            AND EXISTS (SELECT 1 FROM changes c WHERE c.execution_id = o.execution_id AND c.operation_id = o.id)
+        ORDER BY o.id DESC LIMIT 1) AS call_number
+FROM tasks t LEFT JOIN worktrees w ON w.id = (SELECT v.id FROM worktrees v WHERE v.task_id = t.id
+    ORDER BY v.updated_at DESC LIMIT 1)
 """
 
 
@@ -87,6 +104,55 @@ class Card:
     is_waiting: bool
     """Whether it waits for others."""
 
+    branch: str | None
+    """Of its newest worktree."""
+    source: str | None
+    """The folder from which that was made."""
+    worktree_status: str | None
+    has_merge: bool
+    """Whether its branch was merged, and that was not taken back."""
+    verification: str | None
+    """What its work has to pass."""
+    has_undo: bool
+    """Whether something of it was taken back."""
+    call_number: int | None
+    """Of the newest tool call of its newest run that is known to have changed a file."""
+
+    @property
+    def has_worktree(self) -> bool:
+        """Whether it worked in a worktree and is at rest."""
+        return self.worktree_status == "ready" and self.open_status is None
+
+    @property
+    def is_of_trunk(self) -> bool:
+        """Whether its branch can be merged."""
+        return self.has_worktree and Path(self.source or "/").name == "trunk"
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether it is a conversation in a worktree."""
+        return self.has_worktree and bool(self.is_conversation)
+
+    @property
+    def has_changing_call(self) -> bool:
+        """Whether a tool call of it can be taken back."""
+        return self.has_worktree and self.call_number is not None
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether something of it can come back."""
+        return self.has_worktree and bool(self.has_undo)
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether it was merged and is at rest."""
+        return bool(self.has_merge) and self.open_status is None
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether its work can be verified."""
+        return self.has_worktree and self.verification is not None
+
     @property
     def is_fresh(self) -> bool:
         """Whether it could be run and never was."""
@@ -100,18 +166,9 @@ def read_cards(database: Path) -> list[Card]:
         sqlite3.OperationalError: The database cannot be read now.
     """
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, isolation_level=None)) as connection:
-        return [
-            Card(
-                id=task_id,
-                number=number,
-                status=status,
-                runs=runs,
-                open_status=open_status,
-                is_conversation=bool(talks),
-                is_waiting=bool(waits),
-            )
-            for task_id, number, status, runs, open_status, talks, waits in connection.execute(_READ)
-        ]
+        found = connection.execute(_READ)
+        names = [column[0] for column in found.description]
+        return [Card(**dict(zip(names, values, strict=True))) for values in found]
 
 
 def chaos_agents(ledgers: Path) -> tuple[Agent, ...]:
@@ -180,14 +237,14 @@ class Producer:
         services: Services,
         workspace: Workspace,
         agents: dict[str, AgentId],
-        ledgers: Path,
+        place: Place,
         actions: Actions,
         chance: random.Random,
     ) -> None:
         self._services = services
         self._workspace = workspace
         self._agents = agents
-        self._ledgers = ledgers
+        self._ledgers, self._trunk = place.ledgers, place.trunk
         self._actions = actions
         self._chance = chance
 
@@ -198,8 +255,14 @@ class Producer:
             AgentmonError: A task was not made; those before it were.
         """
         shape = self._chance.random()
-        if shape < 0.55:
+        if shape < 0.36:
             await self._make_conversation()
+        elif shape < 0.42:
+            await self._make_reviewed_conversation()
+        elif shape < 0.47:
+            await self._make("changing")
+        elif shape < 0.6:
+            await self._make("merging")
         elif shape < 0.8:
             await self._make(self._kind())
         elif shape < 0.9:
@@ -211,6 +274,14 @@ class Producer:
             left = await self._make("noisy", after=[top.number])
             right = await self._make("silent", after=[top.number])
             await self._make("forking", after=[left.number, right.number])
+
+    async def run_first(self) -> frozenset[str]:
+        """Make and run some tasks whose work is merged; return their ids."""
+        made = [await self._make("merging") for _ in range(_FIRST)]
+        made += [await self._make_reviewed_conversation() for _ in range(_FIRST // 2)]
+        for task in made:
+            await self._services.queue.run(task.id, actor=USER_ACTOR)
+        return frozenset(task.id for task in made)
 
     async def make_flood(self, events: int) -> Task:
         """Make a task whose agent tells of so many events.
@@ -226,7 +297,7 @@ class Producer:
         return await self._services.tasks.add(self._workspace, draft, actor=USER_ACTOR)
 
     async def _make_conversation(self) -> Task:
-        for name, text in (("shop/cart.py", _CART), ("tests/__init__.py", ""), ("tests/test_discount.py", _CART_TEST)):
+        for name, text in SHOP.items():
             path = Path(self._workspace.root_path) / name
             path.parent.mkdir(mode=0o700, exist_ok=True)
             path.write_text(text, encoding="utf-8")
@@ -250,6 +321,14 @@ class Producer:
             )
         return task
 
+    async def _make_reviewed_conversation(self) -> Task:
+        draft = TaskDraft(
+            title=_PLAYS[0],
+            assignee_agent_id=self._agents[DEMO_AGENT_SLUG],
+            input_context=InputContext(working_dir=str(self._trunk), isolation=Isolation.WORKTREE),
+        )
+        return await self._services.tasks.add(self._workspace, draft, actor=USER_ACTOR)
+
     def _hostile_title(self) -> str:
         title = f"be hostile {self._chance.randrange(10**6)}"
         if self._chance.random() < _FLOOD_SHARE:
@@ -264,13 +343,17 @@ class Producer:
         if kind == "short" and self._chance.random() < 0.3:
             slug = _ASKING
         retries = {"failing": self._chance.randrange(3), "flaky": 3}.get(kind, self._chance.choice((0, 0, 2)))
+        is_merged = kind == "merging"
         draft = TaskDraft(
             title=f"be {kind}",
             assignee_agent_id=self._agents[slug],
             input_context=InputContext(
                 args={"kind": kind, "ledgers": str(self._ledgers), "seed": str(self._chance.randrange(10**9))},
-                env_passed=("API_KEY",),
-                max_retries=retries,
+                env_passed=("API_KEY", BY_HAND),
+                max_retries=0 if is_merged else retries,
+                isolation=Isolation.WORKTREE if kind in {"changing", "merging"} else None,
+                working_dir=str(self._trunk) if is_merged else None,
+                verify=self._chance.choice(_VERIFICATIONS) if is_merged else None,
             ),
         )
         return await self._services.tasks.add(self._workspace, draft, after=after or (), actor=USER_ACTOR)

@@ -32,6 +32,7 @@ from tests.agents.test_states import (
     start_own_screen,
     until_noted,
 )
+from tests.shared_folders import let_agents_share_folders
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -274,6 +275,7 @@ async def test_a_run_that_is_killed_right_behind_its_first_answer_keeps_its_conv
 
 async def test_two_runs_in_one_folder_at_the_same_time_have_a_conversation_each(drive: Drive) -> None:
     words = ["one #mock:plain", "two #mock:plain"]
+    await let_agents_share_folders(drive.services.database, drive.workspace.id)
     # One after the other: Codex damages its own database when two are the first to open it.
     told = [await until_told(drive, await start_own_screen(drive, prompt), answers=1, texts=1) for prompt in words]
     assert all(one.status.is_open for one in told)

@@ -27,6 +27,7 @@ from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
 
     from agentmon.domain.approvals import ApprovalListing
     from agentmon.domain.executions import Execution
@@ -71,10 +72,17 @@ class Life:
     capability_key: str
     task: Task | None = None
     expected: Expected = field(default_factory=lambda: Expected(column=TaskStatus.TODO, state=None, sessions=0))
+    files: frozenset[Path] = frozenset()
+    """What was in the project before its agent began."""
 
     @property
     def is_own_screen(self) -> bool:
         return self.capability_key == "screen"
+
+    @property
+    def column_at_the_end(self) -> TaskStatus:
+        has_changed = self.files != frozenset(self.drive.project.iterdir())
+        return TaskStatus.REVIEW if has_changed else TaskStatus.DONE
 
     @property
     def slug(self) -> str:
@@ -90,6 +98,7 @@ class Life:
         task = await self.add(prompt)
         self.expected.said.append(prompt)
         self.expected.sessions = 1
+        self.files = frozenset(self.drive.project.iterdir())
         return await self.drive.services.queue.run(task.id, actor=USER_ACTOR, environ=self.drive.agent.environ)
 
     async def say(self, text: str) -> Execution:
@@ -134,12 +143,12 @@ class Life:
         else:
             ended = await self.drive.until_over(execution)
             assert ended.status is ExecutionStatus.SUCCEEDED, f"{ended.error} {self.drive.story()}"
-            self.expects(TaskStatus.DONE, LiveState.DONE)
+            self.expects(self.column_at_the_end, LiveState.DONE)
 
     async def finishes(self, execution: Execution) -> Execution:
         await self.drive.services.conversations.finish(execution.task_id, actor=USER_ACTOR)
         ended = await self.drive.until_over(execution)
-        self.expects(TaskStatus.DONE, LiveState.DONE)
+        self.expects(self.column_at_the_end, LiveState.DONE)
         return ended
 
     async def over(self, *answers: Mapping[str, object]) -> Execution:

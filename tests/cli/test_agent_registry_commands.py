@@ -82,6 +82,7 @@ def test_a_file_is_exported_imported_shown_and_trusted_by_what_it_is(cli: Comman
     assert again.stdout.endswith("is not trusted any more\n")
 
 
+@pytest.mark.proof
 def test_a_test_tells_by_its_exit_code_what_is_in_the_way(cli: CommandLine) -> None:
     cli("agents", "add", "cat")
     fine = cli("agents", "test", "cat", "--json").document()

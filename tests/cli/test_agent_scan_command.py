@@ -2,12 +2,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.cli.command_lines import CommandLine
 
 
+@pytest.mark.proof
 def test_a_scan_tells_what_there_is_and_then_what_is_different(cli: CommandLine, tmp_path: Path) -> None:
     folder = tmp_path / "tools"
     folder.mkdir()

@@ -12,6 +12,7 @@ def _titles(cli: CommandLine, *options: str) -> list[str]:
     return [task["title"] for task in cli("task", "list", "--json", *options).document()]
 
 
+@pytest.mark.proof
 def test_tasks_are_archived_shown_and_brought_back(cli: CommandLine) -> None:
     first, second = cli.add("Archived first", "--command", "true"), cli.add("Archived second")
 

@@ -23,6 +23,7 @@ def test_the_whole_trail_names_tasks_and_what_belongs_to_none(cli: CommandLine) 
     assert [entry["event_type"] for entry in document[-2:]] == ["task_created", "setting_changed"]
 
 
+@pytest.mark.proof
 def test_what_an_agent_does_on_the_command_line_is_the_agents(cli: CommandLine) -> None:
     number = cli.add("of a person", "--command", "true")
     cli("run", number, "--wait")
@@ -59,6 +60,7 @@ def test_what_an_agent_does_on_the_command_line_is_the_agents(cli: CommandLine) 
     }
 
 
+@pytest.mark.proof
 def test_the_zone_is_stated_once_and_times_are_read_in_it(cli: CommandLine) -> None:
     cli.add("in the trail")
 

@@ -69,6 +69,7 @@ def test_a_check_tells_by_its_exit_code_how_far_a_budget_is_used(cli: CommandLin
     )
 
 
+@pytest.mark.proof
 def test_budgets_of_a_task_an_agent_a_workspace_and_a_run_are_told_apart(cli: CommandLine) -> None:
     number = cli.add("costs something", "--command", "true")
     cli("run", number, "--wait")

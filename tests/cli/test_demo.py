@@ -17,6 +17,7 @@ import pytest
 
 from agentmon.cli.demo_place import end_everything, remove_leftovers
 from tests.cli.command_lines import CommandLine
+from tests.terminals import words_of
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from tests.forks import Forks
 
 pytestmark = pytest.mark.proof
+_CARD = b"Publish the pack"
+"""What a column has room for."""
 
 
 @pytest.fixture
@@ -130,14 +133,14 @@ def test_the_demo_in_a_terminal_shows_the_app_and_is_gone_when_the_terminal_is(d
         start_new_session=True,
     )
     os.close(terminal)
-    shown = _read_until(controller, b"Publish the packages")
+    shown = _read_until(controller, _CARD)
 
     demo.send_signal(signal.SIGHUP)
     _read_until(controller, b"\x00never")
     demo.wait(60)
     os.close(controller)
 
-    assert b"Publish the packages" in shown
+    assert _CARD in words_of(shown)
     assert demo.returncode == 128 + signal.SIGHUP
     _assert_nothing_is_left(demo_line)
 
@@ -193,7 +196,7 @@ def _read_until(controller: int, wanted: bytes) -> bytes:
     """Return what the terminal was sent until the wanted bytes came or nobody has it open any more."""
     shown = b""
     deadline = time.monotonic() + 60
-    while wanted not in shown and time.monotonic() < deadline:
+    while wanted not in words_of(shown) and time.monotonic() < deadline:
         if not select.select([controller], [], [], 0.2)[0]:
             continue
         try:

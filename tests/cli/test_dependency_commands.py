@@ -73,6 +73,7 @@ def test_the_graph_shows_what_waits_in_the_queue(cli: CommandLine) -> None:
     assert shown.splitlines()[0] == f"#{second} ◌ queued  second"
 
 
+@pytest.mark.proof
 def test_a_run_behind_a_cancelled_task_is_in_the_inbox_with_the_ways_out(cli: CommandLine) -> None:
     first, second = cli.add("first"), cli.add("second")
     third = cli.add("third", "--command", "true", "--after", first, "--after", second)

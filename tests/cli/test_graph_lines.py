@@ -31,6 +31,7 @@ def _graph(needs: dict[int, list[int]], title: str = "a task") -> TaskGraph:
     )
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_a_chain_of_thousands_is_drawn_within_the_width(width: int) -> None:
     graph = _graph({number: [number + 1] for number in range(1, 5001)}, "a rather long title " * 10)

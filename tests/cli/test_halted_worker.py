@@ -4,12 +4,15 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from tests.cli.command_lines import CommandLine
 
 
+@pytest.mark.proof
 def test_a_halted_worker_is_told_by_whoever_needs_it_and_can_be_stopped(cli: CommandLine) -> None:
     number = cli.add("waits", "--command", "true")
     cli("run", number, "--wait")

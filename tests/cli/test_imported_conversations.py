@@ -21,6 +21,7 @@ def told(cli: CommandLine) -> CommandLine:
     return cli
 
 
+@pytest.mark.proof
 def test_conversations_are_imported_listed_and_searched(told: CommandLine) -> None:
     before = told("sessions")
     told("settings", "history.import_messages", "false")

@@ -206,6 +206,7 @@ def test_an_agent_that_runs_a_command_line_decides_nothing(cli: CommandLine, tal
     assert stranger.code == 0
 
 
+@pytest.mark.proof
 def test_a_question_is_answered_by_number_label_or_words(cli: CommandLine, talk: Talk) -> None:
     number, execution = talk.begin()
     choices = (AskChoice(key="t", label="test"), AskChoice(key="l", label="live", description="the real one"))
@@ -237,6 +238,7 @@ def test_a_question_is_answered_by_number_label_or_words(cli: CommandLine, talk:
     ]
 
 
+@pytest.mark.proof
 def test_rules_are_added_tried_and_removed(cli: CommandLine, talk: Talk) -> None:
     _, execution = talk.begin()
     talk.ask(execution, a_wish("git log -1"))
@@ -267,6 +269,7 @@ def test_rules_are_added_tried_and_removed(cli: CommandLine, talk: Talk) -> None
     assert cli("rules", "try").code == 2
 
 
+@pytest.mark.proof
 def test_an_agent_is_told_from_standard_input_and_steered(cli: CommandLine, talk: Talk) -> None:
     number, execution = talk.begin()
     text = "eine Zeile\n" * 50_000
@@ -389,6 +392,7 @@ def a_message(text: str, ref: str = "m", *, continues: bool = False) -> MessageN
     return MessageNews(message_ref=ref, role=MessageRole.ASSISTANT, text=text, continues=continues)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_message_is_followed_while_it_is_written(cli: CommandLine, talk: Talk, form: str) -> None:
     with Following(cli, talk, *talk.begin(), *(["--json"] if form == "json" else [])) as following:
@@ -415,6 +419,7 @@ def test_a_message_is_followed_while_it_is_written(cli: CommandLine, talk: Talk,
         assert rest[:4] == ["  I look", "  at the clock and ", "  … Bash: ls", "  freeze it."]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_message_that_is_stored_shorter_than_it_was_written_is_printed(
     cli: CommandLine, talk: Talk, form: str
@@ -473,6 +478,7 @@ def test_the_next_try_is_followed_like_the_first_one(cli: CommandLine, talk: Tal
     assert printed.count("Of the second try") == 1
 
 
+@pytest.mark.proof
 def test_messages_of_an_earlier_run_of_the_same_names_hold_back_none(cli: CommandLine, talk: Talk) -> None:
     _, first = talk.begin()
     talk.do(lambda place: place.tell(first.id, a_message("What an earlier run said at some length.")))
@@ -499,6 +505,7 @@ def test_a_task_without_an_agent_says_that_nothing_was_said(cli: CommandLine) ->
     assert "has not run yet" in cli("events", number).stderr
 
 
+@pytest.mark.proof
 def test_sessions_are_listed_found_named_and_gone_on_with(cli: CommandLine, talk: Talk) -> None:
     number, execution = talk.begin("a very particular title")
     assert execution.session_id is not None
@@ -556,6 +563,7 @@ def test_the_trail_tells_who_decided_what(cli: CommandLine, talk: Talk) -> None:
     assert "You       told the agent something" in trail
 
 
+@pytest.mark.proof
 def test_what_is_sent_again_under_its_key_is_told_again_and_done_once(cli: CommandLine, talk: Talk) -> None:
     number, execution = talk.begin()
     talk.ask(execution, a_wish("make once"))
@@ -574,6 +582,7 @@ def test_what_is_sent_again_under_its_key_is_told_again_and_done_once(cli: Comma
     assert [one.get("decision", one.get("text", "")) for one in talk.payloads(execution)] == ["allow", "more", ""]  # type: ignore[attr-defined] # objects
 
 
+@pytest.mark.proof
 def test_a_request_of_an_own_screen_says_what_is_typed(talk: Talk) -> None:
     number, execution = talk.begin()
     approval_id = talk.ask(execution, a_typed_wish())
@@ -609,6 +618,7 @@ def a_budget(spent: int = 3) -> AskNews:
     return budget_ask(BudgetState(budget=budget, use=BudgetUse(spent=spent * 10**9), span=None))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("words", "status"),
     [
@@ -634,6 +644,7 @@ def test_a_spent_budget_is_decided_by_every_verb(cli: CommandLine, talk: Talk, w
     assert [one for one in talk.payloads(execution) if one] == []
 
 
+@pytest.mark.proof
 def test_a_limit_that_is_spent_already_is_refused_with_what_helps(cli: CommandLine, talk: Talk) -> None:
     _, execution = talk.begin()
     asked = talk.ask(execution, a_budget())

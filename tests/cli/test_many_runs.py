@@ -94,6 +94,7 @@ def test_a_parked_run_says_until_when_and_why(cli: CommandLine) -> None:
     cli("stop", number)
 
 
+@pytest.mark.proof
 def test_lost_runs_run_again_all_at_once(cli: CommandLine) -> None:
     lost = [cli.add(f"lost {place}", "--command", "true") for place in range(2)]
     cli("run", *lost, "--wait")
@@ -126,6 +127,7 @@ def test_several_runs_stop_by_one_command(cli: CommandLine) -> None:
     assert stopped.stdout == "".join(f"{number} ⊘ cancelled\n" for number in numbers)
 
 
+@pytest.mark.proof
 def test_all_runs_stop_after_a_question_that_says_how_many(cli: CommandLine) -> None:
     numbers = [cli.add(f"long {place}", "--command", "sleep 600") for place in range(2)]
     cli("run", *numbers)

@@ -37,6 +37,7 @@ def _run(cli: CommandLine, disk: Path, *words: str) -> subprocess.CompletedProce
     return _on_read_only(disk, sys.executable, "-m", "agentmon", *words, environ=environ)
 
 
+@pytest.mark.proof
 def test_a_home_that_cannot_be_made_says_that_its_disk_is_read_only(cli: CommandLine, disk: Path) -> None:
     ended = _run(cli, disk, "task", "list")
 
@@ -46,6 +47,7 @@ def test_a_home_that_cannot_be_made_says_that_its_disk_is_read_only(cli: Command
     assert list(disk.iterdir()) == []
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("words", [("task", "list"), ("task", "add", "one"), ("search", "one"), ("doctor",)])
 def test_a_database_on_a_read_only_disk_is_named_with_the_way_out(
     cli: CommandLine, disk: Path, words: tuple[str, ...]

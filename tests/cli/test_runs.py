@@ -162,6 +162,7 @@ def test_a_followed_log_ends_with_the_run_and_misses_nothing(cli: CommandLine) -
     assert clean_output == expected
 
 
+@pytest.mark.proof
 def test_a_followed_log_shows_a_line_that_is_not_finished_and_finishes_it(cli: CommandLine) -> None:
     number = cli.add("asks", "--command", "sh -c 'printf \"password: \"; read answer; echo got it'")
     cli("run", number)
@@ -242,6 +243,7 @@ def test_an_interrupted_wait_leaves_the_run_alone(cli: CommandLine) -> None:
     assert cli("stop", number, "--kill", "--wait", "--json").document()["status"] == "cancelled"
 
 
+@pytest.mark.proof
 def test_attaching_without_a_terminal_is_refused_with_the_way_to_the_log(cli: CommandLine) -> None:
     number = cli.add("attached", "--command", "sh -c 'read line; echo got $line'")
     cli("run", number)
@@ -280,6 +282,7 @@ def test_the_executions_are_a_table_and_a_list(cli: CommandLine) -> None:
     assert len(cli("executions", "--limit", "1", "--json").document()) == 1
 
 
+@pytest.mark.proof
 def test_what_runs_took_and_cost_is_told_of_each_and_of_their_task(cli: CommandLine) -> None:
     number = cli.add("dear", "--command", "true")
     for _ in range(2):

@@ -204,7 +204,8 @@ def test_every_place_shows_the_same_of_one_run_in_all_its_states(
 
 
 def test_every_state_is_walked_through() -> None:
-    assert {step.state for step in STEPS} == set(LiveState)
+    # A verification is a row beside that of the run.
+    assert {step.state for step in STEPS} == set(LiveState) - {LiveState.VERIFYING}
 
 
 @pytest.mark.proof

@@ -198,6 +198,7 @@ def test_a_command_that_fails_leaves_the_line_alone(cli: CommandLine, command: s
     assert ended.stdout.startswith("Opus 5.5")
 
 
+@pytest.mark.proof
 def test_a_command_that_hangs_is_ended(cli: CommandLine) -> None:
     begun_at = time.monotonic()
 

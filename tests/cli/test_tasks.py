@@ -146,6 +146,7 @@ def test_without_a_terminal_the_app_is_the_board_as_text(cli: CommandLine) -> No
     assert "no terminal" in here.stderr
 
 
+@pytest.mark.proof
 def test_a_terminal_that_cannot_draw_gets_the_board_as_text(cli: CommandLine) -> None:
     number = cli.add("seen on a dumb terminal")
     controller, terminal = pty.openpty()
@@ -312,6 +313,7 @@ def test_the_doctor_fails_without_tmux(cli: CommandLine) -> None:
     assert "tmux" in ended.stdout
 
 
+@pytest.mark.proof
 def test_an_unforeseen_error_is_one_line_and_a_file(cli: CommandLine) -> None:
     cli.add("there is a database")
     script = cli.folder / "sitecustomize.py"
@@ -341,6 +343,7 @@ def test_a_newer_database_is_refused_untouched(cli: CommandLine, tmp_path: Path)
     assert ended.stderr.startswith("error: ")
 
 
+@pytest.mark.proof
 def test_a_reader_that_goes_away_is_no_error(cli: CommandLine) -> None:
     for index in range(3):
         cli.add(f"long {index} " + "x" * 9000)

@@ -2,15 +2,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.cli.command_lines import CommandLine
 
 
+@pytest.mark.proof
 def test_a_task_becomes_a_template_and_the_template_a_task(cli: CommandLine) -> None:
     number = cli.add(
         *("Fix [/] it", "--description", "# What\n\nabout {{title}}", "--command", "echo 'a b' {{title}}"),
         *("--priority", "2", "--label", "bug", "--env", "MODE=fast", "--env", "API_KEY", "--max-retries", "3"),
         *("--dir", str(cli.workspace), "--schedule", "@daily", "--zone", "UTC", "--prompt", "Be short."),
+        *("--isolation", "worktree", "--base", "main", "--verify", "make test", "--verify-retries", "0"),
     )
 
     saved = cli("template", "save", "my bug", "--from", number, "--json").document()
@@ -23,6 +27,14 @@ def test_a_task_becomes_a_template_and_the_template_a_task(cli: CommandLine) -> 
     assert made["description"] == "# What\n\nabout login"
     assert made["input_context"] == {**old["input_context"], "args": {"argv": ["echo", "a b", "login"]}}
     assert (made["priority"], made["labels"], made["schedule"]) == (2, ["bug", "web"], old["schedule"])
+
+    assert (made["input_context"]["isolation"], made["input_context"]["base"]) == ("worktree", "main")
+    assert (made["input_context"]["verify"], made["input_context"]["verify_retries"]) == ("make test", 0)
+    cli("task", "edit", number, "--verify", "")
+    cli("template", "save", "unverified", "--from", number)
+    unverified = cli("task", "add", "--template", "unverified", "x", "--json").document()
+    assert unverified["input_context"]["verify"] == ""
+    cli("template", "remove", "unverified")
 
     assert cli("template", "save", "my bug", "--from", number).code == 1
     assert cli("template", "save", "my bug", "--from", number, "--force").code == 0
@@ -40,17 +52,19 @@ def test_a_template_of_the_project_fills_in_words_and_nothing_that_runs(cli: Com
     folder.mkdir(parents=True)
     (folder / "bug.toml").write_text(
         'title = "Bug: {{title}}"\nlabels = ["bug"]\ndue = "in 2 days"\nprogram = "nowhere"\n'
-        'environment = ["LD_PRELOAD=/x.so"]\nschedule = "* * * * *"\nfolder = "/"\n[args]\nmodel = "x"\n'
+        'environment = ["LD_PRELOAD=/x.so"]\nschedule = "* * * * *"\nfolder = "/"\n'
+        'verify = "touch /tmp/x"\n[args]\nmodel = "x"\n'
     )
     (folder / "command.toml").write_text('command = ["sh", "-c", "touch /tmp/x"]\n')
 
     added = cli("task", "add", "--template", "bug", "login", "--json")
-    for key in ("environment", "schedule", "args", "folder", "no program nowhere"):
+    for key in ("environment", "schedule", "args", "folder", "verify", "no program nowhere"):
         assert key in added.stderr
     made = added.document()
     assert (made["title"], made["labels"], made["schedule"]) == ("Bug: login", ["bug"], None)
     assert made["due_at"]
     assert made["input_context"]["env_overrides"] == {}
+    assert made["input_context"]["verify"] is None
     assert made["assignee_agent_id"] is None
     refused = cli("task", "add", "--template", "command", "x", "--run")
     assert "a task without a program cannot run" in refused.stderr

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.cli.command_lines import CommandLine
 
 
+@pytest.mark.proof
 def test_each_try_of_a_run_has_its_log(cli: CommandLine) -> None:
     script = "if [ -e tried ]; then echo second; else touch tried; echo first; exit 1; fi"
     number = cli.add("fails once", "--max-retries", "1", "--command", f"sh -c '{script}'")
@@ -66,6 +67,7 @@ def test_a_log_that_cannot_be_read_says_why(cli: CommandLine) -> None:
         assert str(path) in refused.stderr
 
 
+@pytest.mark.proof
 def test_a_retry_that_only_waits_has_no_log_yet(cli: CommandLine) -> None:
     number = cli.add("fails", "--max-retries", "3", "--command", "sh -c 'echo no; exit 1'")
     cli("run", number)
@@ -83,6 +85,7 @@ def test_a_retry_that_only_waits_has_no_log_yet(cli: CommandLine) -> None:
     assert before.stdout == "no\n"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("is_too_old", "setting"), [(True, "worker.keep_logs_days"), (False, "worker.keep_logs_mb")])
 def test_a_removed_log_says_when_and_by_which_setting(cli: CommandLine, is_too_old: bool, setting: str) -> None:
     number = cli.add("removed", "--command", "echo gone")
@@ -119,6 +122,7 @@ def _wait_for_retry(cli: CommandLine, number: str) -> None:
     wait_for(lambda: cli("executions", "--task", number, "--json").document()[0]["attempt"] > 0)
 
 
+@pytest.mark.proof
 def test_the_log_of_a_program_that_repaints_is_what_a_terminal_shows(cli: CommandLine) -> None:
     number = cli.add(
         "paints", "--command", r"printf 'first\nasks\n> no\033[1A\033[2K\033[Gready\n\033[2K\033[31mred\033[0m'"
@@ -138,6 +142,7 @@ def test_the_log_of_a_program_that_repaints_is_what_a_terminal_shows(cli: Comman
     assert (refused.code, "--stream screen" in refused.stderr) == (2, True)
 
 
+@pytest.mark.proof
 def test_what_was_painted_over_long_before_plain_lines_stays_painted_over(cli: CommandLine) -> None:
     script = (
         "print('begin\\n\\n');"

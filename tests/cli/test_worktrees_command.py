@@ -4,6 +4,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.workspaces.worktree_place import a_repository, commit, git, write
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ def _made(cli: CommandLine, *argv: str, title: str = "Mend the door") -> str:
     return number
 
 
+@pytest.mark.proof
 def test_worktrees_are_listed_opened_and_removed(cli: CommandLine) -> None:
     assert cli("worktrees", "--json").document() == []
     number = _made(cli)
@@ -52,6 +55,7 @@ def test_worktrees_are_listed_opened_and_removed(cli: CommandLine) -> None:
     assert cli("worktrees", "open", number).code == 2
 
 
+@pytest.mark.proof
 def test_what_would_be_lost_is_named_and_confirmed_by_the_name_of_the_branch(cli: CommandLine) -> None:
     number = _made(cli)
     tree = Path(cli("worktrees", "open", number).stdout.strip())
@@ -73,6 +77,7 @@ def test_what_would_be_lost_is_named_and_confirmed_by_the_name_of_the_branch(cli
     assert git(cli.workspace, "log", "--format=%s", "-1", removed["kept_ref"]) == "the work"
 
 
+@pytest.mark.proof
 def test_a_deleted_task_and_a_reset_board_keep_its_work(cli: CommandLine) -> None:
     number = _made(cli)
     tree = Path(cli("worktrees", "open", number).stdout.strip())
@@ -90,6 +95,7 @@ def test_a_deleted_task_and_a_reset_board_keep_its_work(cli: CommandLine) -> Non
     assert {loss["kind"] for loss in state["losses"]} == {"uncommitted", "commits"}
 
 
+@pytest.mark.proof
 def test_prune_takes_what_is_closed_and_has_nothing_of_its_own(cli: CommandLine) -> None:
     clean, dirty = _made(cli), _made(cli, title="Paint it")
     write(Path(cli("worktrees", "open", dirty).stdout.strip()), work="1")
@@ -106,6 +112,7 @@ def test_prune_takes_what_is_closed_and_has_nothing_of_its_own(cli: CommandLine)
     assert f"{gone}-sell-it" not in git(cli.workspace, "worktree", "list", "--porcelain")
 
 
+@pytest.mark.proof
 def test_a_command_in_a_worktree_is_about_the_workspace_of_its_task(cli: CommandLine) -> None:
     number = _made(cli)
     tree = cli("worktrees", "open", number).stdout.strip()
@@ -116,6 +123,7 @@ def test_a_command_in_a_worktree_is_about_the_workspace_of_its_task(cli: Command
     assert len(cli("workspaces", "--json").document()) == 1
 
 
+@pytest.mark.proof
 def test_the_base_and_the_place_of_a_run_can_be_chosen_for_it_alone(cli: CommandLine) -> None:
     git(_repository(cli), "tag", "v1")
     write(cli.workspace, more="1")
@@ -135,3 +143,34 @@ def test_the_base_and_the_place_of_a_run_can_be_chosen_for_it_alone(cli: Command
     assert (wrong.code, nowhere.code) == (2, 2)
     assert cli("run", plain, "--wait").code == 0
     assert _states(cli, plain) == []
+
+
+@pytest.mark.proof
+def test_one_whose_folder_vanished_is_restored_with_the_files_that_were_seen_there(cli: CommandLine) -> None:
+    number = _made(cli, "sh", "-c", "'echo kept > kept'", title="Vanish")
+    path = Path(cli("worktrees", "open", number).stdout.strip())
+    there = cli("worktrees", "restore", number)
+    shutil.rmtree(path)
+    gone = cli("worktrees").stdout
+    restored = cli("worktrees", "restore", number, "--json").document()
+    told = [event["event_type"] for event in cli("audit", "--json").document()]
+
+    assert there.code == 1
+    assert "folder gone" in gone
+    assert (restored["paths"], restored["left_alone"], restored["has_snapshot"]) == (["kept"], [], True)
+    assert (path / "kept").read_text() == "kept\n"
+    assert "worktree_restored" in told
+
+
+def test_one_is_opened_in_a_shell_or_an_editor(cli: CommandLine) -> None:
+    number = _made(cli, title="Open")
+    path = Path(cli("worktrees", "open", number).stdout.strip())
+    program = cli.workspace.parent / "where"
+    program.write_text('#!/bin/sh\necho "$PWD $*"\n')
+    program.chmod(0o700)
+    shell = cli("worktrees", "open", number, "--shell", environ={"SHELL": str(program)})
+    editor = cli("worktrees", "open", number, "--editor", environ={"VISUAL": str(program)})
+
+    assert shell.stdout.split() == [str(path)]
+    assert editor.stdout.split() == [str(path), "."]
+    assert cli("worktrees", "open", number, "--shell", "--editor").code == 2

@@ -69,12 +69,16 @@ def test_the_registry_mirrors_every_session_status(status: SessionStatus) -> Non
     assert registry_status(status).value in {"active", "paused", "completed", "error"}
 
 
-@given(present=st.sampled_from(TaskStatus), outcome=st.sampled_from(ExecutionStatus))
+@given(present=st.sampled_from(TaskStatus), outcome=st.sampled_from(ExecutionStatus), is_reviewed=st.booleans())
 def test_a_card_never_makes_a_move_by_itself_that_a_task_cannot_make(
-    present: TaskStatus, outcome: ExecutionStatus
+    present: TaskStatus, outcome: ExecutionStatus, is_reviewed: bool
 ) -> None:
     require_task_move(present, status_at_start(present))
-    require_task_move(present, status_at_end(present, outcome))
+    after = status_at_end(present, outcome, is_reviewed=is_reviewed)
+    require_task_move(present, after)
+    assert (after is TaskStatus.REVIEW and present is not after) <= (
+        is_reviewed and present is TaskStatus.IN_PROGRESS and outcome is ExecutionStatus.SUCCEEDED
+    )
 
 
 def test_a_card_that_a_person_closed_meanwhile_stays_closed() -> None:

@@ -18,7 +18,9 @@ def read(text: str) -> QuickLine:
 
 
 def test_signs_are_understood_and_the_rest_is_the_title() -> None:
-    line = read("fix login !1 @Claude #auth #Web after:38,#39 due:fri parent:12 in:'~/my x' retry:2 page")
+    line = read(
+        "fix login !1 @Claude #auth #Web after:38,#39 due:fri parent:12 in:'~/my x' retry:2 verify:'make test' page"
+    )
 
     assert line == QuickLine(
         title="fix login page",
@@ -30,7 +32,9 @@ def test_signs_are_understood_and_the_rest_is_the_title() -> None:
         parent=12,
         folder="~/my x",
         retries=2,
+        verify="make test",
     )
+    assert read("fix it verify:none").verify == ""
 
 
 @pytest.mark.parametrize(
@@ -64,6 +68,7 @@ def test_what_only_looks_like_a_sign_stays_text(text: str, title: str) -> None:
         ("due:someday", "no due date"),
         ("parent:x", "not the number"),
         ("in:", "a folder belongs"),
+        ("verify:", "a command belongs"),
         ("retry:100", "retries are"),
         ("retry:²", "retries are"),
         ("retry:" + "9" * 40, "retries are"),

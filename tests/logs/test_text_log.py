@@ -7,6 +7,7 @@ import pytest
 from agentmon.logs.saving import save_log
 from agentmon.logs.streams import LogStream, find_repaint, repaints, streams_of
 from agentmon.logs.text_log import TextLog
+from agentmon.runners.execution_folder import ExecutionFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,3 +92,17 @@ def test_a_text_is_saved_without_its_colours(tmp_path: Path) -> None:
 
     assert (tmp_path / "saved").read_bytes() == b"red\nplain\n"
     assert size == 10
+
+
+def test_the_stream_of_verifications_is_the_newest_one(tmp_path: Path) -> None:
+    log = tmp_path / "output.log"
+    log.write_bytes(b"")
+    for attempt in (1, 2, 10):
+        (tmp_path / f"verification-{attempt}.log").write_text(f"{attempt}\n")
+
+    assert streams_of(log) == (LogStream.OUTPUT, LogStream.VERIFICATION)
+    assert LogStream.VERIFICATION.path(log).read_text() == "10\n"
+
+    ExecutionFolder(tmp_path).remove_logs()
+
+    assert streams_of(log) == (LogStream.OUTPUT,)

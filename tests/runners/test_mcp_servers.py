@@ -35,6 +35,7 @@ def run(argv: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.proof
 async def test_the_tools_of_a_server_are_capabilities_that_run() -> None:
     told = await scan("pages")
     tools = {one.key: one for one in told.capabilities}

@@ -83,6 +83,8 @@ async def take_form(board: Board, one: Picture, size: tuple[int, int], theme: st
         raise AssertionError(f"{one.name} never came in {size}; shown is:\n{screen_text(app)}") from error
     if not one.keeps_toasts:
         app.clear_notifications()
+    # Whoever drew a dialog alone has left it with nothing below.
+    app.screen.refresh()
     before = None
     while before != (before := drawn(app)):
         await board.pilot.pause()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+import pytest
 from textual.widgets import Select
 
 from agentmon.domain.agents import Agent
+from agentmon.domain.worktrees import Isolation
 from agentmon.screens.agents.agent_editor import AgentEditor
 from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.widgets.fold_line import FoldLine
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    import pytest
     from textual.pilot import Pilot
 
     from agentmon.bootstrap import Services
@@ -87,6 +88,7 @@ async def test_what_is_changed_of_an_agent_is_stored_and_nothing_else_becomes_th
         assert await edit.services.agents.by_slug("coder") == agent
 
 
+@pytest.mark.proof
 async def test_every_wrong_field_says_so_and_the_first_has_the_focus_even_below_the_fold(tmp_path: Path) -> None:
     async with editing(tmp_path, a_coder(), size=(80, 24)) as edit:
         edit.set(max_concurrent="lots", base_args="say 'hello", allowed_tools="Read", denied_tools="--all")
@@ -125,6 +127,22 @@ async def test_every_wrong_field_says_so_and_the_first_has_the_focus_even_below_
         agent = await edit.saved()
 
         assert (agent.model_tier, agent.color, agent.name) == (2, "#d97757", "Claude")
+
+
+async def test_whether_an_agent_gets_worktrees_is_chosen_and_left_to_the_workspace_again(tmp_path: Path) -> None:
+    async with editing(tmp_path, a_coder()) as edit:
+        edit.editor.query_one("#isolation", Select).value = Isolation.WORKTREE.value
+        assert (await edit.saved()).isolation is Isolation.WORKTREE
+        stored = await edit.services.agents.by_slug(a_coder().slug)
+        again = AgentEditor(edit.services, stored)
+        edit.stage.show(again)  # type: ignore[arg-type] # as above
+        await until(edit.pilot, lambda: edit.stage.screen is again and again.focused is not None)
+        assert not again.is_changed
+        again.query_one("#isolation", Select).value = ""
+        await edit.pilot.press("ctrl+s")
+        await until(edit.pilot, lambda: len(edit.stage.ended) > 1)
+
+        assert (await edit.services.agents.by_slug(stored.slug)).isolation is None
 
 
 async def test_leaving_asks_only_when_something_was_typed(tmp_path: Path) -> None:

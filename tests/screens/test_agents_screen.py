@@ -4,6 +4,7 @@ import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
 from textual.widgets import Input
 
 from agentmon.domain.clock import FakeClock
@@ -22,8 +23,6 @@ from tests.screens.scenes import NOW, scene
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
-
-    import pytest
 
     from tests.screens.boards import Board
 
@@ -70,6 +69,7 @@ async def go(board: Board, words: str) -> None:
     await board.until(lambda: len(rows(board)) == 1, words)
 
 
+@pytest.mark.proof
 async def test_agents_are_found_filtered_sorted_marked_turned_off_and_all_of_it_is_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +109,7 @@ async def test_agents_are_found_filtered_sorted_marked_turned_off_and_all_of_it_
         await board.told("nothing to undo")
 
 
+@pytest.mark.proof
 async def test_the_pane_and_the_page_tell_all_about_an_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fixed_machine(tmp_path, monkeypatch)
     async with scene(tmp_path, monkeypatch, size=(120, 40), deeds=()) as board:
@@ -141,6 +142,7 @@ async def test_the_pane_and_the_page_tell_all_about_an_agent(tmp_path: Path, mon
         await board.until(lambda: state(board, "coder-2") == "○ off", "the list")
 
 
+@pytest.mark.proof
 async def test_a_scan_tells_what_came_and_programs_become_agents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +227,7 @@ async def test_a_scan_shows_how_far_it_is_and_is_stopped(tmp_path: Path, monkeyp
         assert not await (await board.app.services()).discovery.programs()
 
 
+@pytest.mark.proof
 async def test_a_parked_agent_is_let_go_and_a_file_of_the_workspace_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

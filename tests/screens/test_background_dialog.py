@@ -7,6 +7,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon import __version__
 from agentmon.domain.background_loops import LoopState
 from agentmon.domain.clock import SystemClock
@@ -49,6 +51,7 @@ def worker_process(place: Place) -> Iterator[int]:
             worker.kill()
 
 
+@pytest.mark.proof
 async def test_a_halted_worker_and_a_loop_that_fails_are_marked_until_they_go_on(tmp_path: Path) -> None:
     place = make_place(tmp_path)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agentmon.domain.board import BoardPage, Card, ColumnRequest
     from agentmon.domain.tasks import Workspace
 
-TODO, IN_PROGRESS, BLOCKED, DONE, CANCELLED = TaskStatus
+TODO, IN_PROGRESS, BLOCKED, REVIEW, DONE, CANCELLED = TaskStatus
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ async def test_the_keys_move_between_cards_and_columns(place: Place) -> None:
 
     async with open_board(place) as board:
         places = []
-        for key in ("j", "down", "k", "G", "g", "l", "l", "right", "h"):
+        for key in ("j", "down", "k", "G", "g", "l", "l", "l", "right", "h"):
             await board.press(key)
             assert isinstance(board.app.focused, BoardColumn)
             places.append((board.app.focused.status.label, board.selected))
@@ -79,8 +79,9 @@ async def test_the_keys_move_between_cards_and_columns(place: Place) -> None:
         ("Todo", "a"),
         ("In progress", None),
         ("Blocked", None),
+        ("Review", None),
         ("Done", "d"),
-        ("Blocked", None),
+        ("Review", None),
     ]
 
 
@@ -418,14 +419,14 @@ async def test_an_edit_is_stored_and_taken_back(place: Place) -> None:
 async def test_the_cancelled_column_is_folded_until_asked(place: Place) -> None:
     async with open_board(place) as board:
         folded = board.column(CANCELLED).size.width
-        await board.press("l", "l", "l", "l", "z")
+        await board.press("l", "l", "l", "l", "l", "z")
         await board.pilot.pause()
 
         assert folded == 5
         assert board.column(CANCELLED).size.width >= 20
 
 
-@pytest.mark.parametrize(("width", "shown"), [(80, 3), (60, 2), (40, 1), (120, 5), (200, 5)])
+@pytest.mark.parametrize(("width", "shown"), [(80, 4), (60, 2), (40, 1), (120, 6), (200, 6)])
 async def test_columns_are_never_narrower_than_they_can_be_read(place: Place, width: int, shown: int) -> None:
     async with open_board(place, size=(width, 24)) as board:
         columns = [column for column in board.screen.query(BoardColumn) if column.display]
@@ -437,13 +438,50 @@ async def test_columns_are_never_narrower_than_they_can_be_read(place: Place, wi
 async def test_every_column_is_reached_in_a_narrow_window(place: Place) -> None:
     async with open_board(place, size=(80, 24)) as board:
         reached = []
-        for _ in range(5):
+        for _ in TaskStatus:
             assert isinstance(board.app.focused, BoardColumn)
             assert board.app.focused.display
             reached.append(board.app.focused.status)
             await board.press("l")
 
         assert reached == list(TaskStatus)
+
+
+async def test_review_unfolds_with_its_first_card_and_folds_without(place: Place) -> None:
+    await place.fill("a", status=BLOCKED)
+
+    async with open_board(place) as board:
+        review = board.column(REVIEW)
+        before = review.is_folded
+        await board.press("L")
+        await board.settled()
+        with_a_card = review.is_folded
+        await board.press("L")
+        await board.settled()
+
+        assert (before, with_a_card, review.is_folded) == (True, False, True)
+        assert board.shown(DONE) == ["a"]
+        assert board.selected == "a"
+    assert await place.titles(DONE) == ["a"]
+
+
+async def test_review_that_is_switched_off_is_shown_only_where_it_has_cards(place: Place) -> None:
+    async with place.services() as (services, _):
+        await services.settings.set("board.review", "false", actor=USER_ACTOR)
+    (card,) = await place.fill("a", status=REVIEW)
+
+    async with open_board(place, size=(160, 30)) as board:
+        with_a_card = board.column(REVIEW).display
+        await board.press("L", "H")
+        await board.settled()
+        async with place.services() as (services, _):
+            await services.tasks.move(card.id, DONE, actor=USER_ACTOR)
+        await board.until(lambda: board.shown(REVIEW) == [])
+        await board.press("h", "h")
+        await board.until(lambda: not board.column(REVIEW).display)
+
+        assert with_a_card
+        assert board.app.focused is not board.column(REVIEW)
 
 
 async def test_a_window_that_is_too_small_says_so_and_comes_back(place: Place) -> None:

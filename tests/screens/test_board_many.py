@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import Execution
     from tests.screens.boards import Board
 
-TODO, IN_PROGRESS, BLOCKED, DONE, CANCELLED = TaskStatus
+TODO, IN_PROGRESS, BLOCKED, REVIEW, DONE, CANCELLED = TaskStatus
 
 
 @pytest.fixture
@@ -92,6 +92,7 @@ async def test_marked_cards_keep_their_order_when_moved_shifted_and_moved_back(p
         assert (board.shown(TODO), board.shown(IN_PROGRESS)) == (["a", "b", "c", "d"], ["x", "y"])
 
 
+@pytest.mark.proof
 async def test_cards_are_archived_shown_by_a_filter_and_brought_back(place: Place) -> None:
     await place.fill("a", "b", "c")
     await _fill_with_commands(place, "queued")
@@ -299,6 +300,7 @@ def _has(field: Input, text: str) -> bool:
     return field.value == text
 
 
+@pytest.mark.proof
 async def test_a_word_of_the_filter_that_means_nothing_is_told_beside_it(place: Place) -> None:
     await place.fill("Fix flaky login", "other")
 

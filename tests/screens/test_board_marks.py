@@ -52,6 +52,7 @@ async def _choose(board: Board, key: str, word: str) -> None:
     await board.until(lambda: not isinstance(board.app.screen, MenuDialog), "the board again")
 
 
+@pytest.mark.proof
 async def test_filters_are_chosen_saved_and_chosen_again(place: Place) -> None:
     await _fill(
         place,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentmon.domain.board import Card
     from tests.live_home import LiveHome
 
-TODO, IN_PROGRESS, BLOCKED, DONE, CANCELLED = TaskStatus
+TODO, IN_PROGRESS, BLOCKED, REVIEW, DONE, CANCELLED = TaskStatus
 
 
 async def fill(home: LiveHome, *commands: tuple[str, ...]) -> Place:

@@ -58,6 +58,7 @@ async def _choose(board: Board, name: str) -> None:
     await board.settled()
 
 
+@pytest.mark.proof
 async def test_another_workspace_is_chosen_and_each_remembers_its_place(place: Place) -> None:
     await _fill(place)
 
@@ -87,6 +88,7 @@ async def test_another_workspace_is_chosen_and_each_remembers_its_place(place: P
         await board.until(lambda: board.shown(TODO) == ["a", "b", "c"], "by its path")
 
 
+@pytest.mark.proof
 async def test_on_the_board_of_all_every_action_is_in_the_cards_own_workspace(place: Place) -> None:
     await _fill(place)
 

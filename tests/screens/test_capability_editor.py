@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+import pytest
 from textual.widgets import Checkbox, Select
 
 from agentmon.domain.agents import Agent, Capability, CapabilitySource, DangerLevel, InteractionMode
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    import pytest
     from textual.pilot import Pilot
 
     from agentmon.bootstrap import Services
@@ -73,6 +73,7 @@ async def editing(
             assert stage.failures == []
 
 
+@pytest.mark.proof
 async def test_a_capability_is_made_by_keys_alone_with_its_command_line_in_view(tmp_path: Path) -> None:
     async with editing(tmp_path, a_tool(), None, size=(80, 24)) as edit:
         await edit.sees("none yet; ctrl+n adds one")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.domain.agents import Agent
 from agentmon.screens.agents.capability_proposals import CapabilityProposals
 from agentmon.screens.dialogs.confirm import ConfirmDialog
@@ -47,6 +49,7 @@ def keys(dialog: CapabilityProposals) -> list[str]:
     return [row.key for table in dialog.query(RowTable) for row in table.rows]
 
 
+@pytest.mark.proof
 async def test_what_is_learned_is_shown_marked_looked_into_and_stored(tmp_path: Path) -> None:
     program = tmp_path / "deploy"
     program.write_text(HELP)

@@ -271,7 +271,7 @@ async def test_model_and_permission_mode_are_chosen_from_a_menu_or_typed(tmp_pat
         await reach(stage, pilot, MenuDialog, "M")  # type: ignore[arg-type] # as above
         assert stage.screen.query_one(OptionList).option_count == 4
         await pilot.press("j", "enter")
-        await until(pilot, lambda: stage.screen is screen)
+        await until(pilot, lambda: stage.screen is screen and len(stage._notifications) == 1)
         await reach(stage, pilot, MenuDialog, "M")  # type: ignore[arg-type] # as above
         await pilot.press("tab", *"haiku", "enter")
         await until(pilot, lambda: stage.screen is screen)

@@ -420,6 +420,7 @@ async def test_what_was_read_is_not_read_again_before_the_data_change(
         await board.until(lambda: re.search(r"\$\d+\.\d{3}\b", text_of(screen, "tile-2")) is not None, "the digits")
 
 
+@pytest.mark.proof
 async def test_a_running_import_has_a_bar_with_files_bytes_and_time(place: Place) -> None:
     async with open_board(place, clock=FakeClock(NOW)) as board:
         screen = await open_costs(board)

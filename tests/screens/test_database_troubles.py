@@ -38,6 +38,7 @@ def held(database: Path) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
+@pytest.mark.proof
 async def test_a_database_that_is_held_at_the_start_is_waited_for_and_the_screen_says_so(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,6 +59,7 @@ async def test_a_database_that_is_held_at_the_start_is_waited_for_and_the_screen
         assert later.shown(TaskStatus.TODO) == ["a"]
 
 
+@pytest.mark.proof
 async def test_the_app_goes_on_with_a_database_that_took_the_place_of_its_own(place: Place) -> None:
     await place.fill("of the first")
     async with open_board(place) as board:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from textual.widgets import OptionList
 
 from agentmon.domain.task_picks import TaskPick
@@ -46,6 +47,7 @@ async def offered(pilot: Pilot[None], editor: TaskEditor, name: str, words: list
     await pilot.pause()
 
 
+@pytest.mark.proof
 async def test_tasks_are_picked_by_letters_by_number_and_with_the_mouse(tmp_path: Path) -> None:
     stage = Stage()
     async with stage.run_test(size=(80, 24)) as pilot:

@@ -91,10 +91,42 @@ PRESSED_ELSEWHERE = {
     ),
     ("test_changes_screen.py", "test_what_was_looked_at_stays_so"): ("changes.look", "board.changes"),
     ("test_changes_screen.py", "test_comments_become_one_message"): ("changes.comment", "changes.send"),
+    (
+        "test_changes_screen.py",
+        "test_comments_are_kept_until_they_are_sent_and_changed_or_removed_before",
+    ): ("changes.next-comment",),
+    ("test_changes_screen.py", "test_the_tab_shows_the_same_with_the_same_keys_and_opens_the_whole"): (
+        "task.changed-files",
+    ),
+    ("test_changes_screen.py", "test_a_run_is_undone_and_redone_by_one_key"): (
+        *("changes.undo-run", "undo.confirm", "undo.cancel", "undo.next", "undo.previous"),
+        *("undo.page-down", "undo.page-up"),
+    ),
+    ("test_changes_screen.py", "test_a_tool_call_is_undone_and_redone_where_it_is_shown"): (
+        *("task.undo-call", "conversation.undo-call"),
+    ),
+    (
+        "test_changes_screen.py",
+        "test_a_conflict_shows_both_sides_and_is_left_alone_until_one_is_chosen",
+    ): ("undo.choose-side",),
+    ("test_task_page.py", "test_a_run_is_verified_by_one_key_also_when_its_page_is_left"): ("task.verify",),
+    ("test_changes_screen.py", "test_two_runs_are_compared"): ("changes.compare",),
+    ("test_merge_dialog.py", "test_a_branch_is_merged_with_the_message_that_was_edited"): (
+        *("changes.merge", "merge.save"),
+    ),
+    ("test_merge_dialog.py", "test_conflicts_can_be_given_to_the_agent_and_are_not_merged"): ("merge.solve",),
+    ("test_merge_dialog.py", "test_leaving_merges_nothing"): ("merge.cancel",),
     ("test_changes_screen.py", "test_lines_are_taken_back_when_one_is_sure"): ("changes.take-back",),
     ("test_changes_screen.py", "test_the_file_is_opened_at_its_line"): ("changes.edit",),
     ("test_changes_screen.py", "test_the_changes_are_shown_from_the_page_and_from_executions"): (
         *("task.changes", "executions.changes"),
+    ),
+    ("test_worktrees_dialog.py", "test_a_worktree_is_opened_restored_and_removed_by_the_name_of_its_branch"): (
+        *("board.worktrees", "worktrees.shell", "worktrees.editor", "worktrees.restore", "worktrees.remove"),
+        *("worktrees.next", "worktrees.previous"),
+    ),
+    ("test_worktrees_dialog.py", "test_those_that_lose_nothing_are_removed_and_pruned"): (
+        *("task.worktrees", "worktrees.prune", "worktrees.close"),
     ),
     ("test_board_runs.py", "test_leaving_says_how_many_runs_go_on"): ("app.quit",),
     ("test_board_runs.py", "test_a_run_takes_its_card_and_the_selection_along_and_shows_its_log"): (
@@ -344,7 +376,7 @@ BOARD = Place(
         "board.kill": opens(ConfirmDialog, "h", "h", "h", "l", "g"),
         "board.workspace": opens(MenuDialog),
         "board.fold": Effect(lambda board: column(board).is_folded, (*TODO, "l", "l")),
-        "board.archive": says("rchived", *TODO, "l", "l", "l", "g"),
+        "board.archive": says("rchived", *TODO, "l", "l", "l", "l", "g"),
         "board.column-left": in_column(TaskStatus.TODO, "h", "h", "h", "h", "l"),
         "board.column-right": in_column(TaskStatus.IN_PROGRESS, "h", "h", "h", "h"),
         "board.next": selects(SECOND, "h", "h", "h", "h", "g"),

@@ -111,6 +111,7 @@ async def test_a_request_is_shown_whole_and_y_allows_it_once(tmp_path: Path) -> 
         assert [command.payload["input_digest"] for command in commands] == ["d1"]
 
 
+@pytest.mark.proof
 async def test_a_decision_that_nobody_carries_out_is_kept_and_told(tmp_path: Path) -> None:
     async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
         execution = await place.ask()
@@ -201,6 +202,7 @@ async def test_always_shows_the_rule_first_and_it_can_be_changed(tmp_path: Path)
         assert (await place.decided()).approval.scope is ApprovalScope.ALWAYS
 
 
+@pytest.mark.proof
 async def test_what_destroys_things_is_allowed_by_its_name_alone(tmp_path: Path) -> None:
     async with talks(tmp_path) as (place, stage), stage.run_test(size=(120, 40)) as pilot:
         await place.ask(ask=with_danger(wants_command("git push --force"), load_danger_rules()))
@@ -537,6 +539,7 @@ async def test_attach_asks_the_application(tmp_path: Path) -> None:
         assert stage.attach_requests[0].execution_id == execution.id
 
 
+@pytest.mark.proof
 async def test_a_long_request_scrolls_in_a_small_window(tmp_path: Path) -> None:
     async with talks(tmp_path) as (place, stage), stage.run_test(size=(80, 24)) as pilot:
         await place.ask(ask=wants_command("\n".join(f"echo {number}" for number in range(80))))

@@ -4,6 +4,8 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.domain.conversation import DiffNews, MessageNews, ToolFinishedNews, ToolStartedNews
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.operations import MessageRole
@@ -81,6 +83,7 @@ def said_at_cursor(stage: Stage) -> str:
     return block.message.content if isinstance(block, MessageBlock) else type(block).__name__
 
 
+@pytest.mark.proof
 async def test_conversation_and_log_stand_side_by_side_and_follow_each_other(tmp_path: Path) -> None:
     async with talks(tmp_path) as (place, stage), stage.run_test(size=(170, 40)) as pilot:
         run = await talked(place)

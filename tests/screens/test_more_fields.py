@@ -6,11 +6,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import pytest
+from textual.widgets import Select
+
 from agentmon.domain.amounts import NANO, MoneyFormat
 from agentmon.domain.budgets import BudgetAction, BudgetPeriod, BudgetScope
 from agentmon.domain.ids import TaskId, WorkspaceId
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import InputContext, Schedule, Task
+from agentmon.domain.worktrees import Isolation
 from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.screens.tasks.task_editor import EditedTask, TaskEditor
 from agentmon.services.actors import USER_ACTOR
@@ -24,7 +28,6 @@ from tests.screens.boards import make_place, open_board
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from textual.pilot import Pilot
 
     from tests.screens.boards import Board, Place
@@ -111,6 +114,27 @@ async def test_what_is_wrong_below_the_fold_unfolds_it(monkeypatch: pytest.Monke
         assert stage.failures == []
 
 
+async def test_a_worktree_and_what_it_is_made_from_are_chosen_and_kept() -> None:
+    stage = Stage()
+    task = replace(a_task(), schedule=None, input_context=InputContext(isolation=Isolation.FOLDER, base="v1"))
+    async with stage.run_test(size=(120, 50)) as pilot:
+        editor = await opened(stage, pilot, task, None)
+        assert "worktree never, in the folder · base v1" in screen_text(stage)
+        await pilot.press("ctrl+g")
+        chosen, base = editor.query_one("#isolation", Select), editor.query_one("#base", LineInput)
+        assert not editor.is_changed
+        chosen.value = Isolation.WORKTREE.value
+        base.value = "--help"
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: editor.focused is base)
+        base.value = "main"
+        await pilot.press("ctrl+s")
+
+        context = ended(stage).draft.input_context
+        assert (context.isolation, context.base) == (Isolation.WORKTREE, "main")
+        assert stage.failures == []
+
+
 async def test_a_change_below_the_fold_is_asked_about() -> None:
     stage = Stage()
     async with stage.run_test(size=(80, 24)) as pilot:
@@ -139,6 +163,7 @@ async def save_with_budget(board: Board, key: str, budget: str) -> None:
     await board.settled()
 
 
+@pytest.mark.proof
 async def test_the_budget_of_a_task_is_set_changed_taken_away_and_brought_back(tmp_path: Path) -> None:
     place = make_place(tmp_path)
     with idle_worker(place.paths):
@@ -161,6 +186,7 @@ async def test_the_budget_of_a_task_is_set_changed_taken_away_and_brought_back(t
             await until_limits(place, [(3 * NANO, STOP)])
 
 
+@pytest.mark.proof
 async def test_what_a_budget_does_comes_back_with_it_and_a_newer_one_stays(tmp_path: Path) -> None:
     place = make_place(tmp_path)
     [task] = await place.fill("Spend")

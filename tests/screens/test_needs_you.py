@@ -88,6 +88,7 @@ async def test_what_is_new_is_told_once_and_the_bell_rings_at_most_once_in_five_
         assert [watch.may_ring(at) for at in (0.0, 4.9, 5.1)] == [True, False, True]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("key", ["work", "screen"])
 @pytest.mark.parametrize("slug", ["claude", "codex", "gemini", "opencode"])
 async def test_the_run_dialog_asks_each_thing_once(tmp_path: Path, slug: str, key: str) -> None:

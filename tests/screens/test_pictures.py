@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import pkgutil
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped] # it has no types
 from textual.command import CommandPalette
 from textual.screen import Screen
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 import agentmon.screens
 from agentmon.domain.background_loops import LoopState
-from agentmon.domain.diffs import Diff
+from agentmon.domain.diffs import DiffSide, LineSpan
+from agentmon.domain.ids import TaskId, WorkspaceId, WorktreeId
+from agentmon.domain.merges import FileConflict, Forecast, MergeHow
+from agentmon.domain.review_comments import ReviewComment
+from agentmon.domain.worktrees import Loss, LossKind, Worktree, WorktreeStatus
 from agentmon.screens.background_dialog import BackgroundDialog, BackgroundPicture
 from agentmon.screens.board.quick_add import QuickAddDialog
 from agentmon.screens.board.screen import BoardScreen
+from agentmon.screens.changes.merge_dialog import MergeDialog
 from agentmon.screens.changes.screen import ChangesScreen
+from agentmon.screens.changes.undo_dialog import UndoDialog
 from agentmon.screens.dialogs.choice import ChoiceDialog
 from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.screens.dialogs.form_dialog import FormDialog
@@ -49,12 +59,19 @@ from agentmon.screens.tasks.task_log import TaskLogScreen
 from agentmon.screens.tasks.task_page import TaskPage
 from agentmon.screens.tasks.template_menu import TemplateMenu
 from agentmon.screens.welcome import WelcomeScreen
+from agentmon.screens.worktrees.dialog import WorktreesDialog
+from agentmon.services.actors import USER_ACTOR
 from agentmon.services.background import Trouble, WorkerHealth
+from agentmon.services.merges import MergePlan
+from agentmon.services.worktrees import WorktreeState
+from agentmon.store.changes import ChangeRepository
 from agentmon.store.look_setting import USUAL_LOOK
 from agentmon.widgets.card_preview import CardPreview
-from agentmon.widgets.diff_view import DiffView
 from agentmon.widgets.log_view import LogView
 from agentmon.widgets.row_table import RowTable
+from agentmon.workspaces.snapshots import Snapshot, SnapshotStore
+from agentmon.workspaces.three_way import UndoAction, UndoStep
+from agentmon.workspaces.undoing import UndoPlan
 from tests.screen_stage import screen_text
 from tests.screens import test_agent_dialog_pictures, test_agent_pictures, test_cost_pictures, test_search_pictures
 from tests.screens.pictures import MIDDLE, SMALL, Picture, compare_pictures
@@ -63,7 +80,6 @@ from tests.screens.talks import a_talk, asks_questions, make_talks, wants_comman
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from syrupy.assertion import SnapshotAssertion
 
@@ -73,20 +89,16 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.proof
 
-_PATCH = """diff --git a/shop/cart.py b/shop/cart.py
---- a/shop/cart.py
-+++ b/shop/cart.py
-@@ -6,2 +6,2 @@ import math
- def discounted(price, percent):
--    return price * (100 - percent) // 100
-+    return round_half_up(price * (100 - percent), 100)
-diff --git a/shop/rounding.py b/shop/rounding.py
-new file mode 100644
---- /dev/null
-+++ b/shop/rounding.py
-@@ -0,0 +1,2 @@
-+def round_half_up(value, unit):
-+    return (value + unit // 2) // unit
+_CART = """import math
+
+
+RATES = {"summer": 10}
+
+def discounted(price, percent):
+    return price * (100 - percent) // 100
+"""
+_ROUNDING = """def round_half_up(value, unit):
+    return (value + unit // 2) // unit
 """
 
 BASES = {FormDialog, PacedScreen, ServiceScreen, RequestScreen, TaskLogScreen}
@@ -179,6 +191,34 @@ async def quick_add(board: Board) -> None:
     board.app.screen.query_one(Input).value = "Fix the login !1 @command #auth after:2"
 
 
+async def worktrees(board: Board) -> None:
+    tree = Worktree(
+        id=WorktreeId("1"),
+        workspace_id=WorkspaceId("1"),
+        task_id=TaskId("1"),
+        task_number=12,
+        task_title="Mend the door",
+        source="/src/shop",
+        path="/data/worktrees/shop-1f/12-mend-the-door",
+        branch="agentmon/12-mend-the-door",
+        status=WorktreeStatus.READY,
+        created_at=NOW,
+    )
+    other = replace(tree, task_number=14, task_title="Oil it", branch="agentmon/14-oil-it")
+    loss = Loss(kind=LossKind.UNTRACKED, count=2, names=("notes.md", "out/"))
+    states = (
+        WorktreeState(worktree=tree, is_in_use=False, ahead=2, behind=0, losses=(loss,), size_bytes=2_400_000),
+        WorktreeState(worktree=other, is_in_use=True, ahead=0, behind=1, size_bytes=2_100_000),
+        WorktreeState(worktree=replace(other, task_number=15), is_in_use=False, is_missing=True, ahead=1, behind=0),
+    )
+
+    async def find(_: object) -> tuple[WorktreeState, ...]:
+        return states
+
+    services = SimpleNamespace(worktrees=SimpleNamespace(states=find))
+    await board.app.push_screen(WorktreesDialog(services, None))  # type: ignore[arg-type] # all that it asks for
+
+
 async def background(board: Board) -> None:
     fine = LoopState(name="changes", ok_at=NOW)
     failing = LoopState(
@@ -213,13 +253,104 @@ async def audit(board: Board) -> None:
     await board.press("A")
 
 
+async def change_files(board: Board) -> None:
+    """Let the run of the first card have changed two files of a folder, and a comment on it be written."""
+    services = await board.app.services()
+    tasks = await services.tasks.list(await board.screen.workspace())
+    run = await services.executions.newest(next(task.id for task in tasks if task.number == 1))
+    assert run is not None
+    store, folder = SnapshotStore(services.paths.snapshots_dir), services.paths.data_dir.parent / "shop-files"
+    if run.before_snapshot is None:
+        (folder / "shop").mkdir(parents=True)
+        (folder / "shop" / "cart.py").write_text(_CART)
+        before = await asyncio.to_thread(store.take, folder)
+        await ChangeRepository(services.database).begin(run.id, snapshot_id=before.id, note="", at=NOW)
+        span = LineSpan("shop/cart.py", DiffSide.NEW, 7, 7)
+        await services.changes.write_comment(
+            ReviewComment(
+                id="1", execution_id=run.id, span=span, quoted="", text="Half of what?", digest="", sent_at=None
+            ),
+            actor=USER_ACTOR,
+        )
+    (folder / "shop" / "cart.py").write_text(
+        _CART.replace("price * (100 - percent) // 100", "round_half_up(price * (100 - percent), 100)")
+    )
+    (folder / "shop" / "rounding.py").write_text(_ROUNDING)
+
+
 async def changes(board: Board) -> None:
+    await change_files(board)
     await on_running(board)
     await reach(board, ChangesScreen, "d")
-    screen = board.app.screen
-    await board.until(lambda: "not recorded" in screen_text(board.app), "what there is")
-    screen.query_one(DiffView).diff = Diff(_PATCH)
-    screen.query_one("#state", Static).update("its only run   +3 −2 · 2 files   as of now   1 comment to send")
+
+
+async def changed_files(board: Board) -> None:
+    await change_files(board)
+    await details(board)
+    await board.press("F")
+
+
+async def undo(board: Board) -> None:
+    await on_running(board)
+    place = Path("/project")
+    now = Snapshot(id="", root=place, tree="", head=None, nested=(), empty_folders=(), uncovered=(), limit="")
+    steps = [
+        UndoStep(path=path, action=action, before=None, now=None, result=None, reason=reason)
+        for path, action, reason in (
+            ("src/cart.py", UndoAction.CONFLICT, "the same lines were changed since"),
+            ("src/new.py", UndoAction.REMOVE, ""),
+            ("tests/test_cart.py", UndoAction.MERGE, ""),
+        )
+    ]
+    store: Any = None
+    plan = UndoPlan(store=store, root=place, now=now, steps=tuple(steps), new_folders=(), old_folders=())
+
+    async def same(**_: object) -> UndoPlan:
+        return plan
+
+    async def patch_of(_plan: UndoPlan, step: UndoStep) -> bytes:
+        head = f"diff --git a/{step.path} b/{step.path}\n--- a/{step.path}\n+++ b/{step.path}\n"
+        lines = (
+            " def discounted(price, percent):\n-    return round(price * percent)\n+    return price * percent // 100\n"
+        )
+        return f"{head}@@ -6,2 +6,2 @@ import math\n{lines}".encode()
+
+    await board.app.push_screen(UndoDialog(plan, heading="Undo run 2 of 3?", replan=same, patch_of=patch_of))
+
+
+async def merge(board: Board) -> None:
+    await on_running(board)
+    services, workspace = await board.screen.services(), await board.screen.workspace()
+    task = next(one for one in await services.tasks.list(workspace) if one.title == board.selected)
+    worktree = Worktree(
+        id=WorktreeId("w"),
+        workspace_id=task.workspace_id,
+        task_id=task.id,
+        task_number=task.number,
+        source="/src/shop",
+        path="/data/shop/3",
+        branch="agentmon/3-fix-the-flaky-login-test",
+        base_branch="main",
+        created_at=NOW,
+    )
+    conflicts = (FileConflict(path="src/login.py", kind="contents"), FileConflict(path="docs", kind="modify/delete"))
+    forecast = Forecast(
+        into="main",
+        base_commit="0" * 40,
+        how=MergeHow.SQUASH,
+        commits=("Wait for the form", "Fix the test"),
+        uncommitted=("tests/login_test.py",),
+        files=4,
+        conflicts=conflicts,
+        checkout="/src/shop",
+    )
+    message = "Fix the flaky login test\n\nThe form was not ready; the test waits for it now.\n"
+
+    async def plan(*_: object) -> MergePlan:
+        return MergePlan(worktree=worktree, forecast=forecast, message=message)
+
+    board.app.push_screen(MergeDialog(task, how=MergeHow.SQUASH, into="main", message=message, plan=plan))
+    await board.until(lambda: isinstance(board.app.screen, MergeDialog), "the dialog")
 
 
 async def columns(board: Board) -> None:
@@ -269,6 +400,7 @@ DIALOGS = (
     Picture("help", HelpScreen, help_of_board),
     Picture("palette", CommandPalette, palette),
     Picture("welcome", WelcomeScreen, welcome),
+    Picture("worktrees", WorktreesDialog, worktrees, sees("folder gone")),
     Picture("background", BackgroundDialog, background, sees("4711")),
     Picture("failure", FailureScreen, failure),
 )
@@ -277,8 +409,11 @@ PAGES = (
     Picture("log", TaskPage, log, sees("test_case_48")),
     Picture("audit", TaskPage, audit, sees("made the task")),
     Picture("executions", ExecutionsScreen, executions, sees("6 in all")),
-    Picture("changes", ChangesScreen, changes, sees("discounted", "comment to send")),
+    Picture("changes", ChangesScreen, changes, sees("discounted", "1 comment to send", "+3 −1"), has_large=True),
+    Picture("changed-files", TaskPage, changed_files, sees("discounted", "1 comment to send", "+3 −1"), has_large=True),
+    Picture("undo", UndoDialog, undo, sees("left alone", "discounted")),
     Picture("columns", ColumnsDialog, columns),
+    Picture("merge", MergeDialog, merge, sees("conflict (modify/delete)")),
     Picture("settings", SettingsScreen, settings, has_theme),
     Picture("setting", SettingDialog, setting),
 )

@@ -34,6 +34,7 @@ async def wait_shown(board: Board, words: str) -> None:
     await board.until(lambda: words in screen_text(board.app), words)
 
 
+@pytest.mark.proof
 async def test_a_line_makes_a_task_and_says_while_it_is_typed_what_it_means(place: Place) -> None:
     await place.fill("Mend the gate")
     (place.root / "src").mkdir()
@@ -103,6 +104,7 @@ async def test_tab_completes_what_was_typed_last_however_fast(place: Place) -> N
         assert line(board).value == "x @painter "
 
 
+@pytest.mark.proof
 async def test_toasts_leave_the_lines_at_the_bottom_readable(place: Place) -> None:
     app = AgentmonApp(place.paths, place.root)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:

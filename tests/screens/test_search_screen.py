@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from textual.widgets import OptionList
 
 from agentmon.domain.execution_status import ExecutionStatus
@@ -46,6 +47,7 @@ def selected(board: Board) -> SearchKind | None:
     return None if hit is None else hit.kind
 
 
+@pytest.mark.proof
 async def test_what_is_typed_is_found_and_enter_goes_there(tmp_path: Path) -> None:
     place = make_place(tmp_path)
     await fill(place)

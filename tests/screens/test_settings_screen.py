@@ -3,6 +3,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import pytest
 from textual.widgets import Input
 
 from agentmon.screens.settings.screen import SettingsScreen
@@ -14,8 +15,6 @@ from tests.screens.scenes import scene
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
-
-    import pytest
 
     from tests.screens.boards import Board
 
@@ -43,6 +42,7 @@ async def _go(board: Board, key: str) -> None:
     await board.until(lambda: _table(board).selected_key == key, key)
 
 
+@pytest.mark.proof
 async def test_what_is_true_or_false_turns_round_and_can_be_reset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +57,7 @@ async def test_what_is_true_or_false_turns_round_and_can_be_reset(
         await board.until(lambda: _value(board, "costs.import_history") == ("true", "default"), "the reset")
 
 
+@pytest.mark.proof
 async def test_a_value_is_asked_for_and_a_wrong_one_stays_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +74,7 @@ async def test_a_value_is_asked_for_and_a_wrong_one_stays_with_its_reason(
         await board.until(lambda: _value(board, "notifications.done")[0] == "toast desktop", "the change")
 
 
+@pytest.mark.proof
 async def test_leaving_the_dialog_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with _settings(tmp_path, monkeypatch) as board:
         await _go(board, "worker.max_running")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -15,6 +16,7 @@ from agentmon.cli.task_show import _facts
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import Schedule, TaskDraft
+from agentmon.domain.verifications import VerificationStatus
 from agentmon.screens.dialogs.choice import ChoiceDialog
 from agentmon.screens.dialogs.confirm import ConfirmDialog
 from agentmon.screens.frame import StoreChanged
@@ -32,6 +34,7 @@ from tests.screen_stage import NASTY_TITLES, Stage, screen_text, shown, until
 from tests.stored_runs import Stored, stored
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from textual.pilot import Pilot
@@ -131,6 +134,40 @@ async def test_any_title_and_description_is_drawn_letter_for_letter(tmp_path: Pa
             assert stage.failures == []
 
 
+async def test_a_run_is_verified_by_one_key_also_when_its_page_is_left(tmp_path: Path) -> None:
+    stage = Stage()
+    async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
+        task = await store.add_task(verify="until test -e go; do sleep 0.05; done; exit 3")
+        run = await store.add_run(task.id)
+        store.set_columns(run.id, working_dir=str(tmp_path))
+        page = await opened(stage, pilot, store, task.id)
+
+        async def verdict() -> VerificationStatus | None:
+            found = (await store.services.executions.get(run.id)).verification
+            return None if found is None else found.status
+
+        await pilot.press("V")
+        await waited(pilot, verdict, VerificationStatus.RUNNING)
+        page.dismiss(None)
+        await until(pilot, partial(_is_left, stage, page))
+        (tmp_path / "go").touch()
+        await waited(pilot, verdict, VerificationStatus.FAILED)
+        await until(pilot, lambda: any("✗" in one.message for one in stage._notifications))
+
+        assert (await store.services.verifications.newest(task, run)).exit_code == 3
+        assert stage.failures == []
+
+
+async def waited(
+    pilot: Pilot[None], read: Callable[[], Awaitable[VerificationStatus | None]], wanted: VerificationStatus
+) -> None:
+    """Return once what is read is what is wanted."""
+    async with asyncio.timeout(waiting.DEADLINE_S):
+        while await read() is not wanted:
+            await pilot.pause()
+
+
+@pytest.mark.proof
 async def test_the_tabs_are_reached_by_keys_and_by_mouse(tmp_path: Path) -> None:
     stage = Stage()
     async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
@@ -139,14 +176,14 @@ async def test_the_tabs_are_reached_by_keys_and_by_mouse(tmp_path: Path) -> None
         await opened(stage, pilot, store, task.id)
 
         seen = []
-        for key in ("]", "]", "]", "]", "]", "[", "L", "C", "O", "A", "D"):
+        for key in ("]", "]", "]", "]", "]", "]", "[", "L", "C", "O", "F", "A", "D"):
             await pilot.press({"]": "right_square_bracket", "[": "left_square_bracket"}.get(key, key))
             await pilot.pause()
             seen.append(current_tab(stage))
         await pilot.click("#tab-log")
         await until(pilot, lambda: current_tab(stage) == "log")
 
-        places = ["log", "conversation", "operations", "audit", "details"]
+        places = ["log", "conversation", "operations", "changes", "audit", "details"]
         assert seen == [*places, "audit", *places]
         assert stage.screen.query_one("#tab-log", Tab).has_class("-active")
 
@@ -298,6 +335,7 @@ async def test_edit_changes_the_task(tmp_path: Path) -> None:
         await sees(stage, pilot, "#1 after")
 
 
+@pytest.mark.proof
 async def test_an_edit_that_somebody_overtook_comes_back_with_what_was_typed(tmp_path: Path) -> None:
     stage = Stage()
     async with stored(tmp_path) as store, stage.run_test(size=(120, 40)) as pilot:
@@ -528,6 +566,7 @@ async def typed(pilot: Pilot[None], stage: Stage, key: str, text: str) -> None:
     await pilot.press("enter")
 
 
+@pytest.mark.proof
 async def test_colon_goes_to_a_line_and_to_a_share_of_the_log(tmp_path: Path) -> None:
     stage = Stage()
     async with stored(tmp_path) as store, stage.run_test(size=(80, 24)) as pilot:

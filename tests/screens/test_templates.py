@@ -32,6 +32,7 @@ async def wait_screen(board: Board, kind: type[object]) -> None:
     await board.pilot.pause()
 
 
+@pytest.mark.proof
 async def test_a_task_is_made_from_a_template_and_saved_as_one(place: Place) -> None:
     shared = place.root / ".agentmon" / "templates"
     shared.mkdir(parents=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.executions import Execution
 
-TODO, IN_PROGRESS, BLOCKED, DONE, CANCELLED = TaskStatus
+TODO, IN_PROGRESS, BLOCKED, REVIEW, DONE, CANCELLED = TaskStatus
 RUNNING = "UPDATE executions SET status = 'running', started_at = ? WHERE id = ?"
 LATER = datetime.now(UTC) + timedelta(hours=5)
 
@@ -220,6 +220,7 @@ async def test_a_parked_program_is_named_and_released(place: Place) -> None:
         await board.told("its last 5 runs failed")
 
 
+@pytest.mark.proof
 async def test_the_words_of_a_time_go_when_it_is_over_though_nothing_changes(place: Place) -> None:
     await add(place, "a")
     execution_id = await queue(place, 1)
@@ -244,12 +245,12 @@ async def test_closing_a_queued_card_says_that_its_run_was_cancelled_and_undo_br
     await queue(place, 1)
 
     async with open_board(place) as board:
-        for _ in range(3):
+        for _ in range(4):
             await board.press("L")
             await board.settled()
         await board.told("#1: its queued run was cancelled")
         await board.press("ctrl+z")
-        await board.until(lambda: board.shown(BLOCKED) == ["a"], "it is back")
+        await board.until(lambda: board.shown(REVIEW) == ["a"], "it is back")
 
         await board.told("the queued run stays cancelled")
 
@@ -309,6 +310,7 @@ async def test_lost_runs_are_told_at_the_start_and_run_again_together(place: Pla
     assert {first.status, second.status} == {ExecutionStatus.QUEUED}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("way", "status", "waits_for"),
     [
@@ -332,7 +334,7 @@ async def test_a_run_behind_a_cancelled_card_is_decided_about_from_board_and_inb
         first = await services.tasks.by_number(workspace, 1)
         await services.tasks.move(first.id, CANCELLED, actor=USER_ACTOR)
 
-    async with open_board(place) as board:
+    async with open_board(place, size=(240, 40)) as board:
         await board.until(lambda: "waits for #1 (cancelled)" in column_text(board, BLOCKED), "the card says so")
         if place_of_question == "board":
             await board.press("w")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentmon.domain.board import Card
     from agentmon.domain.tasks import Task
 
-TODO, IN_PROGRESS, BLOCKED, DONE, CANCELLED = TaskStatus
+TODO, IN_PROGRESS, BLOCKED, REVIEW, DONE, CANCELLED = TaskStatus
 
 
 @pytest.fixture

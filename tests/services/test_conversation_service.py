@@ -13,12 +13,15 @@ from agentmon.domain.conversation import (
     SessionNews,
     ToolStartedNews,
 )
+from agentmon.domain.diffs import DiffSide, LineSpan
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.events import EventType, TaskEventType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType
+from agentmon.domain.ids import new_id
 from agentmon.domain.operations import MessageRole, OperationType
+from agentmon.domain.review_comments import ReviewComment
 from agentmon.services.actors import USER_ACTOR
 from tests.conversing import a_wish, conversing
 
@@ -55,6 +58,37 @@ async def test_a_message_goes_on_with_the_newest_conversation_when_none_runs(tmp
         assert sent.execution.parent_execution_id == execution.id
         assert sent.execution.session_id == execution.session_id
         assert sent.execution.prompt == "now the other test"
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+async def test_comments_are_noted_as_sent_with_their_message_and_never_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_running: bool
+) -> None:
+    async with conversing(tmp_path) as place:
+        task = await place.add_task()
+        execution = await place.begin(task.id)
+        if not is_running:
+            await place.end(execution.id)
+        changes, conversations = place.services.changes, place.services.conversations
+        span = LineSpan("a.py", DiffSide.NEW, 1, 1)
+        comment = ReviewComment(
+            id=new_id(), execution_id=execution.id, span=span, quoted="", text="why", digest="", sent_at=None
+        )
+        await changes.write_comment(comment, actor=USER_ACTOR)
+
+        async def die(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(UsageError):
+            await conversations.send(task.id, " ", comment_ids=[comment.id], actor=USER_ACTOR)
+        unsent = await changes.comments_of(task.id)
+        monkeypatch.setattr(place.services.queue, "deliver", die)
+        with pytest.raises(KeyboardInterrupt):
+            await conversations.send(task.id, "why", comment_ids=[comment.id], actor=USER_ACTOR)
+        (sent,) = await changes.comments_of(task.id)
+
+        assert [one.sent_at for one in unsent] == [None]
+        assert sent.sent_at is not None
 
 
 async def test_who_cannot_be_told_says_what_to_do(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ async def is_delivered(services: Services) -> bool:
     )
 
 
+@pytest.mark.proof
 async def test_an_answer_given_while_the_worker_is_dead_reaches_the_agent(
     services: Services, workspace: Workspace, live_home: LiveHome
 ) -> None:
@@ -116,6 +117,7 @@ async def test_an_answer_given_while_the_worker_is_dead_reaches_the_agent(
     assert ended.status is ExecutionStatus.SUCCEEDED, ended.error
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_each_action_is_kept_and_told_as_undelivered_until_a_worker_comes(
     services: Services, workspace: Workspace, live_home: LiveHome, name: str
@@ -161,6 +163,7 @@ STOPS: dict[str, Callable[[Services, TaskId], Awaitable[object]]] = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("way", STOPS)
 async def test_a_stop_reaches_the_host_when_no_worker_can_be_had(
     services: Services, workspace: Workspace, live_home: LiveHome, way: str
@@ -227,6 +230,7 @@ async def test_a_run_that_is_queued_already_is_told_as_undelivered_too(
     assert (await services.executions.get(queued.id)).created_at == queued.created_at
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("jump", [timedelta(hours=8), -timedelta(hours=8)], ids=["it slept", "the clock was set back"])
 async def test_a_worker_that_is_about_to_beat_is_given_the_time(
     services: Services, live_home: LiveHome, jump: timedelta

@@ -73,6 +73,7 @@ async def test_a_person_and_a_rule_decide_what_a_running_agent_asks(services: Se
     assert "and then?" in messages
 
 
+@pytest.mark.proof
 async def test_what_is_denied_is_not_done_and_the_conversation_goes_on_later(
     services: Services, workspace: Workspace
 ) -> None:
@@ -146,6 +147,7 @@ async def test_a_program_that_hides_where_it_runs_still_changes_no_rule(
     assert await services.approvals.rules() == ()
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(sys.platform != "linux", reason="orphans come to the host on Linux alone")
 async def test_a_program_that_left_its_parents_behind_still_changes_no_rule(
     services: Services, workspace: Workspace
@@ -169,6 +171,7 @@ async def test_a_program_that_left_its_parents_behind_still_changes_no_rule(
     assert await services.approvals.rules() == ()
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(sys.platform != "linux", reason="the processes above are read on Linux alone")
 @pytest.mark.parametrize("command", ["new-session -d", "run-shell -b"])
 async def test_what_a_program_starts_through_the_tmux_server_of_agentmon_changes_no_rule(

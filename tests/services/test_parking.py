@@ -73,6 +73,7 @@ async def test_a_parked_run_that_a_person_runs_again_starts_at_once(services: Se
     assert (ended.status, ended.attempt, ended.retry_count) == (ExecutionStatus.SUCCEEDED, 1, 0)
 
 
+@pytest.mark.proof
 async def test_too_many_requests_are_waited_for_a_short_while(services: Services, workspace: Workspace) -> None:
     script = "test -e again && exit 0; touch again; echo 'Error: 429 Too Many Requests, Retry-After: 1'; exit 1"
     task = await add_command(services, workspace, "sh", "-c", script)
@@ -94,6 +95,7 @@ async def test_a_bad_login_fails_at_once_and_says_what_to_do(services: Services,
     assert (await services.tasks.get(task.id)).status is TaskStatus.BLOCKED
 
 
+@pytest.mark.proof
 async def test_a_command_that_fails_five_times_in_a_row_is_parked_and_others_are_not(
     services: Services, workspace: Workspace
 ) -> None:
@@ -135,6 +137,7 @@ async def test_a_command_that_is_tried_again_and_again_rests_as_well(services: S
     assert parked.not_before - datetime.now(UTC) > timedelta(seconds=40)
 
 
+@pytest.mark.proof
 async def test_an_ai_agent_that_fails_five_times_in_a_row_is_parked_and_says_so(
     services: Services, workspace: Workspace
 ) -> None:
@@ -163,6 +166,7 @@ async def test_an_ai_agent_that_fails_five_times_in_a_row_is_parked_and_says_so(
         await services.agents.release("robot", actor=USER_ACTOR)
 
 
+@pytest.mark.proof
 async def test_after_its_rest_an_ai_agent_gets_one_try_and_a_longer_rest_when_that_fails(
     services: Services, workspace: Workspace
 ) -> None:

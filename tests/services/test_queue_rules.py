@@ -45,6 +45,7 @@ async def test_a_card_queued_after_another_starts_by_itself_when_that_is_done(
     assert ended.started_at >= first_run.ended_at
 
 
+@pytest.mark.proof
 async def test_a_run_with_a_time_starts_no_earlier(services: Services, workspace: Workspace) -> None:
     task = await add_command(services, workspace, "true")
     start = datetime.now(UTC) + timedelta(seconds=1.5)
@@ -95,6 +96,7 @@ async def test_nothing_starts_while_the_queue_is_paused_also_after_a_crash(
     assert [one for one in trail if "queue_" in one] == [TaskEventType.QUEUE_PAUSED, TaskEventType.QUEUE_RESUMED]
 
 
+@pytest.mark.proof
 async def test_a_halted_run_stands_still_and_goes_on_where_it_was(services: Services, workspace: Workspace) -> None:
     script = "i=0; while [ $i -lt 250 ]; do i=$((i+1)); echo $i; sleep 0.01; done"
     task = await add_command(services, workspace, "sh", "-c", script)

@@ -106,6 +106,7 @@ async def test_a_second_run_of_a_running_task_is_refused(services: Services, wor
     await services.queue.stop(task.id, actor=USER_ACTOR, kill=True)
 
 
+@pytest.mark.proof
 async def test_a_failed_run_is_tried_again_as_often_as_allowed(services: Services, workspace: Workspace) -> None:
     task = await add_command(
         services, workspace, "sh", "-c", "echo x >> tries; test $(wc -l < tries) -ge 2", max_retries=3

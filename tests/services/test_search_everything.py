@@ -106,6 +106,13 @@ def talk(place: Stored, run: Execution, **texts: str) -> str:
     return session_id
 
 
+def change(place: Stored, run: Execution, path: str, old_path: str | None = None) -> None:
+    """Store that a run changed a file."""
+    kind = "modify" if old_path is None else "rename"
+    stamps = {"created_at": _THEN, "updated_at": _THEN}
+    insert(place, "changes", execution_id=run.id, path=path, old_path=old_path, change_type=kind, **stamps)
+
+
 def take_up(place: Stored, log_bytes: int = _LOG_BYTES) -> None:
     with closing(SearchIndexing(place.services.paths.database_path)) as indexing:
         while indexing.take_up_some(most_s=10, log_bytes=log_bytes):
@@ -131,6 +138,7 @@ async def test_every_kind_is_found_before_and_after_the_index_knows_it(place: St
     task = await place.add_task("Mend the Zebra crossing")
     run = await place.add_run(task.id, output=b"one\n\x1b[31mthe ze\x1b[0mbra fell over\ntwo zebras\n")
     talk(place, run, title="zebra talk", message="No zebra was hurt", call="1 zebra failed", document="On zebra care")
+    change(place, run, "animals/Zebra.py")
     if is_indexed:
         take_up(place)
 
@@ -141,6 +149,7 @@ async def test_every_kind_is_found_before_and_after_the_index_knows_it(place: St
         SearchKind.SESSIONS: 1,
         SearchKind.MESSAGES: 1,
         SearchKind.OPERATIONS: 1,
+        SearchKind.CHANGES: 1,
         SearchKind.LOGS: 2,
         SearchKind.DOCUMENTS: 1,
     }
@@ -171,6 +180,23 @@ async def test_words_phrases_exclusions_and_kinds_are_understood(place: Stored) 
     assert [hit.line for hit in await hits(place, "snake_case cart.py", lines)] == [3]
     assert await kinds(place, "snake case") == {"logs"}
     assert await kinds(place, "count") == set()
+
+
+async def test_runs_are_found_by_the_paths_that_they_changed(place: Stored) -> None:
+    task = await place.add_task("a task")
+    first, second = [await place.add_run(task.id) for _ in range(2)]
+    change(place, first, "src/cart_item.py")
+    change(place, second, "src/basket/Café.py", old_path="src/cart_item.py")
+    change(place, second, "docs/notes.md")
+
+    async def found(text: str) -> list[tuple[str | None, str]]:
+        return [(hit.execution_id, hit.snippet.text) for hit in await hits(place, text, SearchKind.CHANGES)]
+
+    assert [one for one, _ in await found("in:changes cart item")] == [second.id, first.id]
+    assert await found("in:changes src/cart_item.py -basket") == [(first.id, "src/cart_item.py")]
+    assert [one for one, _ in await found("cafe.py")] == [second.id]
+    assert await found("notes.md") == [(second.id, "docs/notes.md")]
+    assert await kinds(place, "in:logs notes.md") == set()
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])

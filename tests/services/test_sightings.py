@@ -116,6 +116,7 @@ async def card_of(services: Services, workspace: Workspace) -> Card:
     return card
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "killed", [chosen for count in range(4) for chosen in itertools.combinations(PARTS, count)], ids="+".join
 )
@@ -184,6 +185,7 @@ async def test_a_halted_host_counts_as_none_and_one_that_goes_on_as_alive(
     assert (halted.live_state, going_on.live_state) == (LiveState.UNKNOWN, LiveState.RUNNING)
 
 
+@pytest.mark.proof
 async def test_a_halted_worker_counts_as_none_and_one_that_is_slow_as_at_work(
     services: Services, workspace: Workspace
 ) -> None:

@@ -58,7 +58,7 @@ _MOST_RETRIES: Final = 2
 class Causes(RuleBasedStateMachine):
     """One conversation at a time: a person, a budget and a rule speak to it, and its tries fail.
 
-    The model knows what was asked of the present try, by whom, and nothing of any other try.
+    The model knows what was asked of the present try, by whom, and of earlier ones what a person said in vain.
     """
 
     def __init__(self, template: Path, workspaces: Mapping[str, WorkspaceId]) -> None:
@@ -220,7 +220,10 @@ class Causes(RuleBasedStateMachine):
         self.loop.run(end_without_journal(self.place.queue.database, self.execution.id, ending, at=self.at))
         self.at += timedelta(hours=1)
         if is_tried_again:
+            # What a person said and nobody heard is said to the next try.
+            unheard = [one for one in self.asked if one == (CommandType.MESSAGE, CommandCause.PERSON)]
             self.begin_try()
+            self.asked = unheard
             self.tries += 1
         else:
             self.begin()

@@ -447,7 +447,7 @@ async def test_a_page_that_is_torn_while_in_use_is_reported_as_damage(folder: Pa
         for number in range(400):
             await put(connection, f"{number:04}", "x" * 20_000)
     with path.open("r+b") as file:
-        for page in range(200, 1500):
+        for page in range(500, 1500):
             file.seek(page * 4096)
             file.write(os.urandom(4096))
 

@@ -52,11 +52,12 @@ _One = TypeVar("_One")
 
 # Written out once more, as the data model draws them.
 TASKS_DRAWN: Final = {
-    "todo": {"in_progress", "blocked", "done", "cancelled"},
-    "in_progress": {"todo", "blocked", "done", "cancelled"},
-    "blocked": {"todo", "in_progress", "done", "cancelled"},
-    "done": {"todo", "in_progress", "blocked"},
-    "cancelled": {"todo", "in_progress", "blocked"},
+    "todo": {"in_progress", "blocked", "review", "done", "cancelled"},
+    "in_progress": {"todo", "blocked", "review", "done", "cancelled"},
+    "blocked": {"todo", "in_progress", "review", "done", "cancelled"},
+    "review": {"todo", "in_progress", "blocked", "done", "cancelled"},
+    "done": {"todo", "in_progress", "blocked", "review"},
+    "cancelled": {"todo", "in_progress", "blocked", "review"},
 }
 EXECUTIONS_DRAWN: Final = {
     "queued": {"running", "cancelled"},

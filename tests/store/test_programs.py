@@ -11,7 +11,12 @@ from agentmon.paths import find_paths
 from agentmon.store.programs import ProgramChanges, ProgramRepository
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from pathlib import Path
+
+    import pytest
+
+    from agentmon.store.programs import _Different
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -22,6 +27,25 @@ def program(number: int) -> Program:
     )
 
 
+async def test_two_first_scans_at_once_write_each_program_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_services(find_paths({"AGENTMON_HOME": str(tmp_path)})) as services:
+        programs = ProgramRepository(services.database)
+        everything = [program(number) for number in range(450)]
+        compare, both = programs._compare, asyncio.Barrier(2)
+
+        async def compare_at_once(found: Mapping[str, Program], unread: Collection[str]) -> _Different:
+            different = await compare(found, unread)
+            await both.wait()
+            return different
+
+        monkeypatch.setattr(programs, "_compare", compare_at_once)
+        first, other = await asyncio.gather(
+            programs.record(everything, unread=(), at=START), programs.record(everything, unread=(), at=START)
+        )
+        assert len(first.came) == len(other.came) == len(await programs.list()) == 450
+        assert {first.is_first, other.is_first} == {True, False}
+
+
 async def test_scans_are_compared_program_by_program(tmp_path: Path) -> None:
     async with open_services(find_paths({"AGENTMON_HOME": str(tmp_path)})) as services:
         programs = ProgramRepository(services.database)
@@ -30,11 +54,8 @@ async def test_scans_are_compared_program_by_program(tmp_path: Path) -> None:
         def after(hours: int) -> datetime:
             return START + timedelta(hours=hours)
 
-        first, other = await asyncio.gather(
-            programs.record(everything, unread=(), at=START), programs.record(everything, unread=(), at=START)
-        )
-        assert len(first.came) == len(other.came) == len(await programs.list()) == 450
-        assert {first.is_first, other.is_first} == {True, False}
+        first = await programs.record(everything, unread=(), at=START)
+        assert (len(first.came), first.is_first) == (len(await programs.list()), True) == (450, True)
 
         hidden = replace(everything[3], shadowed_by="/usr/bin/p003", package_section="vcs")
         newer = replace(everything[4], package_version="2")

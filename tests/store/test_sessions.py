@@ -143,6 +143,7 @@ async def test_a_try_that_names_another_conversation_is_the_same_session(place: 
     assert json.loads(str(row["metadata"]))["former_refs"] == ["first"]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("size", [1, 300])
 async def test_of_many_conversations_in_one_run_the_newest_former_ones_are_kept(
     place: ConversationPlace, size: int

@@ -187,12 +187,46 @@ VALID_ROWS: Final[Mapping[str, Mapping[str, object]]] = {
         "status": "ready",
         **_BOTH,
     },
+    "verifications": {
+        "id": "verification",
+        "execution_id": "execution",
+        "attempt": 1,
+        "command": "make test",
+        "status": "passed",
+        "log_path": "/data/executions/execution/verification-1.log",
+        "started_at": _STAMP,
+        **_BOTH,
+    },
+    "pull_requests": {
+        "id": "pull-request",
+        "task_id": "task",
+        "program": "gh",
+        "folder": "/src/api",
+        "branch": "agentmon/1-it",
+        "base": "main",
+        "url": "https://example.org/pull/1",
+        "state": "open",
+        **_BOTH,
+    },
+    "overlaps": {"execution_id": "execution", "other_id": "execution", "kind": "folder", "created_at": _STAMP},
     "changes": {
         "id": "change",
         "operation_id": "operation",
         "execution_id": "execution",
         "path": "a.txt",
         "change_type": "modify",
+        **_BOTH,
+    },
+    "review_comments": {
+        "id": "comment",
+        "execution_id": "execution",
+        "path": "app.py",
+        "side": "new",
+        "first_line": 3,
+        "last_line": 4,
+        "quoted": "a\nb",
+        "text": "why?",
+        "digest": "00",
         **_BOTH,
     },
     "llm_interactions": {
@@ -428,6 +462,7 @@ _SPECIAL: Final[Mapping[str, Mapping[str, object]]] = {
     "ck_tasks_priority": {"priority": 6},
     "ck_tasks_number_from_one": {"number": 0},
     "ck_tasks_version_from_one": {"version": 0},
+    "ck_verifications_attempt_from_one": {"attempt": 0},
     "ck_tasks_no_parent_of_itself": {"parent_task_id": "task"},
     "ck_tasks_cron_with_zone": {"cron": "@daily"},
     "ck_budgets_amount_positive": {"amount": 0},
@@ -489,6 +524,8 @@ def test_the_unique_rules_are_the_ones_that_were_meant() -> None:
         "uq_limit_snapshots_agent_id_account_window_captured_at_ms",
         "uq_budgets_scope_scope_id_period_unit",
         "uq_worktrees_path",
+        "uq_verifications_execution_id_attempt",
+        "uq_pull_requests_task_id_url",
     }
 
 
@@ -564,7 +601,7 @@ def test_what_a_record_needs_cannot_be_deleted(connection: sqlite3.Connection, t
 def test_the_parts_of_an_execution_go_with_it(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM executions")
 
-    for table in ("execution_commands", "events", "changes", "approvals"):
+    for table in ("execution_commands", "events", "changes", "approvals", "verifications"):
         assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
 
 

@@ -328,7 +328,8 @@ def test_every_row_of_every_table_keeps_what_it_had(before: dict[str, list[dict[
         *("approvals", "approval_rules", "usage_files", "daily_usage", "budgets"),
         *("daily_model_usage", "monthly_usage", "session_usage", "daily_sessions", "daily_operations"),
         *("limit_snapshots", "history_files", "task_labels", "log_indexes", "log_pieces", "board_counts"),
-        *("programs", "trusted_agent_files", "idempotency_keys", "worktrees", "looked_at"),
+        *("programs", "trusted_agent_files", "idempotency_keys", "worktrees", "looked_at", "verifications"),
+        *("review_comments", "pull_requests", "overlaps"),
     }
     after["settings"] = [row for row in after["settings"] if row["key"] != ZONE_KEY]
     for table, rows in before.items():

@@ -78,6 +78,7 @@ def test_a_reader_that_is_left_behind_each_line_tells_the_same(path: Path) -> No
     assert line_by_line.sessions.keys() == whole.sessions.keys()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", [ClaudeReader, CodexReader, GeminiReader, QwenReader, CopilotReader, AmpReader])
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_no_bytes_make_a_reader_fail(kind: type[Reader], pieces: list[bytes]) -> None:

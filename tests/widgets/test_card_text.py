@@ -58,3 +58,34 @@ def test_a_closed_card_is_not_due_any_more() -> None:
     closed = CARD._replace(due_at=NOW, status=TaskStatus.DONE, state=LiveState.DONE)
 
     assert "due" not in "".join(part.text for line in card_lines(closed, width=60, now=NOW) for part in line)
+
+
+def test_a_card_names_its_alternatives_until_one_is_taken_and_then_that_one() -> None:
+    offered = CARD._replace(
+        state=LiveState.DONE,
+        status=TaskStatus.REVIEW,
+        alternatives={6: TaskStatus.REVIEW, 7: TaskStatus.BLOCKED},
+        changed_files=1,
+        lines_added=2,
+    )
+    left = offered._replace(alternatives={6: TaskStatus.DONE, 7: TaskStatus.BLOCKED})
+    closed = offered._replace(status=TaskStatus.DONE)
+
+    texts = [
+        ["".join(part.text for part in line).rstrip() for line in card_lines(card, width=60, now=NOW)]
+        for card in (offered, left, closed)
+    ]
+
+    assert texts[0][1].endswith("or #6, #7  +2 −0 · 1 file")
+    narrow = ["".join(part.text for part in line) for line in card_lines(offered, width=24, now=NOW)]
+    assert any("or #6, #7" in line for line in narrow)
+    assert texts[1][-1] == "#6 was taken instead"
+    assert left.taken_number == 6
+    assert all("#6" not in line for line in texts[2])
+    assert left._replace(archived_at=NOW).taken_number is None, "it is off the board"
+    assert {
+        sum(cells(part.text) for part in line)
+        for card in (offered, left)
+        for width in (8, 20, 24)
+        for line in card_lines(card, width=width, now=NOW)
+    } == {8, 20, 24}

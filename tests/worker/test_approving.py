@@ -366,6 +366,7 @@ async def test_more_than_a_hundred_requests_of_one_run_keep_no_other_from_being_
         assert [one.more for one in waiting] == [*[0] * 99, 951, 0]
 
 
+@pytest.mark.proof
 async def test_a_path_that_does_not_answer_leaves_its_request_to_a_person_and_holds_no_other_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.executions import ExecutionRepository
 from agentmon.worker import main
+from agentmon.worker.launch import ensure_worker
 from agentmon.worker.presence import WorkerLock, read_presence
 from tests.live_home import add_command, marked_processes, run_to_end, until_started
 from tests.waiting import DEADLINE_S, until, wait_for
@@ -137,6 +138,22 @@ async def test_a_worker_of_another_release_is_replaced(live_home: LiveHome) -> N
     assert worker.version != "0.0.0"
 
 
+async def test_what_an_ended_worker_left_in_the_lock_is_not_taken_for_the_next_one(live_home: LiveHome) -> None:
+    lock = WorkerLock.take(live_home.paths.worker_lock)
+    assert lock is not None
+    lock.announce(version="0.0.0", started_at="2026-01-01T00:00:00+00:00")
+    ended = read_presence(live_home.paths.worker_lock)
+
+    waiting = asyncio.create_task(asyncio.to_thread(ensure_worker, live_home.paths, after=ended))
+    done, _ = await asyncio.wait([waiting], timeout=0.1)
+    lock.announce(version="0.0.1", started_at="2026-01-02T00:00:00+00:00")
+    next_one = await waiting
+    lock.release()
+
+    assert not done
+    assert next_one.version == "0.0.1"
+
+
 async def test_a_run_whose_folder_cannot_be_written_is_refused_and_leaves_nothing(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         workspace = await services.workspaces.open(live_home.project)
@@ -174,6 +191,7 @@ async def test_a_program_can_be_stopped_while_the_database_takes_nothing(
     assert marked_processes(execution.id) == []
 
 
+@pytest.mark.proof
 async def test_stopping_a_run_whose_folder_was_removed_ends_its_processes_without_noise(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         workspace = await services.workspaces.open(live_home.project)
@@ -224,6 +242,7 @@ def _holders(path: str) -> list[int]:
     return holders
 
 
+@pytest.mark.proof
 async def test_a_tmux_that_vanishes_for_a_moment_fails_no_run(
     live_home: LiveHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

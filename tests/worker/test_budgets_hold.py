@@ -116,8 +116,9 @@ async def test_a_conversation_waits_for_its_budget_through_the_end_of_the_worker
     assert (waiting.status, waiting.live_state) == (ExecutionStatus.RUNNING, LiveState.NEEDS_YOU)
     assert (await services.tasks.get(task.id)).status is TaskStatus.IN_PROGRESS
     assert state.level is BudgetLevel.SPENT
-    (asked,) = [one for one in trail if one.event_type is TaskEventType.AGENT_COMMANDED]
-    assert (asked.actor.type, asked.payload["type"]) == (ActorType.SYSTEM, "interrupt")
+    # One that is slow to obey is asked again.
+    asked = [one for one in trail if one.event_type is TaskEventType.AGENT_COMMANDED]
+    assert {(one.actor.type, one.payload["type"]) for one in asked} == {(ActorType.SYSTEM, "interrupt")}
     assert any(one.event_type is TaskEventType.BUDGET_REACHED for one in trail)
     assert (await services.board.page(workspace, ())).status_line.needs_you == 1
 
@@ -151,6 +152,7 @@ async def test_a_run_that_waits_for_its_budget_ends_when_a_person_finishes_it(
     assert await services.approvals.inbox(None) == ()
 
 
+@pytest.mark.proof
 async def test_a_spent_budget_of_all_holds_back_agents_and_no_tools_and_leaves_alone_what_runs(
     services: Services, workspace: Workspace, agent: Agent
 ) -> None:

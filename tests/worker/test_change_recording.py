@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import subprocess
 import threading
+import time
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import update
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.changes import ChangeType
 from agentmon.domain.clock import SystemClock
-from agentmon.domain.errors import NotFoundError
-from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.conversation import ToolFinishedNews, ToolStartedNews
+from agentmon.domain.errors import NoRoomError, NotFoundError
+from agentmon.domain.execution_status import EndReason, ExecutionStatus
+from agentmon.domain.executions import ExecutionEnding, ExecutionProgress, TimedNews
+from agentmon.domain.operations import ArtifactKind, OperationStatus, OperationType
 from agentmon.services.actors import USER_ACTOR
+from agentmon.store import tables
 from agentmon.store.changes import ChangeRepository
-from agentmon.worker.change_recording import ChangeRecorder
+from agentmon.store.ingest import IngestRepository
+from agentmon.worker.change_recording import ChangeRecorder, first_began_at
+from agentmon.worker.watching import Watched
+from agentmon.workspaces.snapshots import SnapshotStore, taken_at
 from tests.live_home import add_command, run_to_end, until_started
 from tests.stored_runs import stored
 from tests.waiting import DEADLINE_S, until
@@ -25,11 +38,11 @@ from tests.worker.test_watching import claim
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from agentmon.bootstrap import Services
     from agentmon.domain.executions import Execution
     from agentmon.domain.tasks import Workspace
+    from agentmon.workspaces.snapshots import Snapshot
     from tests.live_home import LiveHome
 
 
@@ -154,6 +167,26 @@ async def test_a_folder_that_cannot_be_looked_at_keeps_no_run_from_starting(
         await services.changes.of_run(ended)
 
 
+async def test_a_disk_that_is_full_for_a_moment_costs_no_run_its_changes(
+    services: Services, repository: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await asyncio.to_thread(SnapshotStore(services.paths.snapshots_dir).take, Path(repository.root_path))
+    (Path(repository.root_path) / "new").touch()
+    recorder = ChangeRecorder(changes=None, paths=services.paths, clock=SystemClock())  # type: ignore[arg-type] # not used
+    take, tries = SnapshotStore.take, []
+
+    def full_at_first(store: SnapshotStore, root: Path) -> Snapshot:
+        tries.append(root)
+        if len(tries) == 1:
+            raise NoRoomError("the disk is full")
+        return take(store, root)
+
+    monkeypatch.setattr(SnapshotStore, "take", full_at_first)
+    _, changes = await recorder._compared(before.id)
+
+    assert [change.path for change in changes] == ["new"]
+
+
 async def test_a_run_that_is_told_to_stop_waits_for_no_look_at_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,3 +211,61 @@ async def test_a_run_that_is_told_to_stop_waits_for_no_look_at_its_folder(
             is_over.set()
 
         assert await rows.began(claimed.execution.id) == (None, claimed.execution.started_at)
+
+
+async def test_what_calls_wrote_outside_of_git_is_listed_with_size_and_hash(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        claimed, folder = await claim(place)
+        root = tmp_path / "work"
+        root.mkdir()
+        await git(root, "init", "-q")
+        (root / ".gitignore").write_text("dist/\n")
+        working = replace(claimed.execution, working_dir=str(root))
+        claimed = replace(claimed, execution=working)
+        watched = Watched(claimed=claimed, folder=folder, journal_offset=0, start_asked_at=0.0)
+        recorder = ChangeRecorder(
+            changes=ChangeRepository(place.services.database), paths=place.services.paths, clock=SystemClock()
+        )
+        await recorder.begin(claimed)
+        async with place.services.database.writing() as connection:
+            await connection.execute(update(tables.executions).values(started_at=SystemClock().now()))
+        (root / "dist").mkdir()
+        for number, path in enumerate((root / "dist" / "report.md", root / "kept.md", tmp_path / "run.log")):
+            path.write_text("made\n")
+            started = ToolStartedNews(
+                tool_ref=str(number), tool_name="Write", type=OperationType.WRITE, target=str(path)
+            )
+            ended = ToolFinishedNews(tool_ref=str(number), status=OperationStatus.SUCCESS)
+            news = tuple(TimedNews(at_ms=time.time_ns() // 1_000_000, news=one) for one in (started, ended))
+            stretch = ExecutionProgress(execution_id=watched.id, from_offset=number, to_offset=number + 1, news=news)
+            await IngestRepository(place.services.database).record([stretch], at=SystemClock().now())
+        ending = ExecutionEnding(
+            status=ExecutionStatus.SUCCEEDED, ended_at=SystemClock().now(), reason=EndReason.EXITED
+        )
+        for _ in range(2):
+            await recorder.record(watched, ending)
+        (root / "dist" / "report.md").unlink()
+
+        run = replace(await place.services.executions.get(watched.id), status=ExecutionStatus.SUCCEEDED)
+        found = await place.services.changes.of_run(run)
+        hashes = await place.services.changes.hashes_of(found.artifacts)
+    assert [(one.path, one.kind, one.size_bytes) for one in found.artifacts] == [
+        (str(tmp_path / "run.log"), ArtifactKind.LOG, 5),
+        (str(root / "dist" / "report.md"), ArtifactKind.NOTE, None),
+    ]
+    assert list(hashes.values()) == [hashlib.sha256(b"made\n").hexdigest(), None]
+    assert [one.path for one in found.files] == ["kept.md"]
+
+
+async def test_a_later_try_counts_what_others_wrote_since_the_first(tmp_path: Path) -> None:
+    async with stored(tmp_path) as kept:
+        claimed, _ = await claim(kept)
+    first = claimed.execution
+    started = first.created_at + timedelta(hours=2)
+    taken = f"0123456789abcdef-{round((first.created_at + timedelta(minutes=1)).timestamp() * 1e9)}"
+
+    assert first_began_at(first, taken, started) == started
+    later = replace(first, attempt=1)
+    assert first_began_at(later, taken, started) == taken_at(taken) < started
+    of_long_ago = f"0123456789abcdef-{10**9}"
+    assert first_began_at(later, of_long_ago, started) == first.created_at

@@ -9,13 +9,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.app import AgentmonApp
 from tests.usage.histories import SAMPLES
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.live_home import LiveHome
 
 
@@ -26,6 +26,7 @@ def counted(live_home: LiveHome, table: str) -> int:
         return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
+@pytest.mark.proof
 async def test_the_app_lets_a_worker_read_costs_and_conversations(live_home: LiveHome) -> None:
     shutil.copytree(SAMPLES / "captured" / "claude", Path(os.environ["HOME"]) / ".claude")
     app = AgentmonApp(live_home.paths, live_home.project)

@@ -82,6 +82,7 @@ async def test_a_card_has_what_its_agent_says_does_and_spends_in_its_own_screen(
         assert (await services.conversations.newest_to_resume(started.task_id)).id == started.id
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("scope", [BudgetScope.TASK, BudgetScope.AGENT, BudgetScope.EXECUTION])
 async def test_an_own_screen_that_has_spent_its_budget_waits(live_home: LiveHome, scope: BudgetScope) -> None:
     async with open_services(live_home.paths) as services:
@@ -109,6 +110,7 @@ async def test_a_prompt_that_has_not_been_given_leaves_no_second_session(live_ho
         assert rows(live_home, "SELECT count(*) FROM sessions") == [(1,)]
 
 
+@pytest.mark.proof
 async def test_a_run_that_ends_right_behind_its_record_gets_its_conversation(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         started = await start_stub(services, live_home, "go", name="codex", writes="codex", turn="leave")
@@ -128,6 +130,7 @@ async def test_a_run_that_ends_right_behind_its_record_gets_its_conversation(liv
         assert len(rows(live_home, "SELECT id FROM messages")) == 2
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("name", "wishes", "status"),
     [
@@ -152,6 +155,7 @@ async def test_an_agent_that_leaves_with_0_has_done_nothing_unless_it_was_told_s
     assert (task.status is TaskStatus.DONE) is (status is ExecutionStatus.SUCCEEDED)
 
 
+@pytest.mark.proof
 async def test_a_run_that_ends_without_a_worker_gets_its_conversation_from_the_next_one(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         started = await start_stub(services, live_home, "go", name="codex", writes="codex", turn="leave", thinks_s=3)
@@ -174,6 +178,7 @@ async def test_a_run_that_ends_without_a_worker_gets_its_conversation_from_the_n
         assert len(rows(live_home, "SELECT id FROM sessions")) == 1
 
 
+@pytest.mark.proof
 async def test_of_two_runs_with_the_same_words_in_one_folder_neither_is_given_the_other_s_conversation(
     live_home: LiveHome,
 ) -> None:

@@ -12,8 +12,9 @@ from agentmon.bootstrap import open_services
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.tasks import Schedule, TaskDraft
 from agentmon.services.actors import USER_ACTOR
+from agentmon.worker.loop_report import read_loop_report
 from agentmon.worker.presence import read_presence
-from tests.live_home import add_command, marked_processes, until_started
+from tests.live_home import add_command, marked_processes, run_to_end, until_started
 from tests.waiting import until, wait_for
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ COUNT_TO_20 = 'for i in $(seq 20); do echo "line $i"; sleep 0.05; done; exit 7'
 TWENTY_LINES = b"".join(b"line %d\n" % number for number in range(1, 21))
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("workers_are_programs")
 async def test_a_run_outlives_the_death_of_worker_and_client_and_is_recorded_whole(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
@@ -64,6 +66,7 @@ async def test_a_run_outlives_the_death_of_the_tmux_server(live_home: LiveHome) 
     assert services.executions.log_path(ended).read_bytes() == TWENTY_LINES
 
 
+@pytest.mark.proof
 async def test_a_killed_host_loses_its_run_but_leaves_no_process(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         workspace = await services.workspaces.open(live_home.project)
@@ -260,6 +263,7 @@ async def test_an_open_app_starts_the_worker_again_when_a_run_needs_it(live_home
     assert not app.failures
 
 
+@pytest.mark.proof
 async def test_what_a_crash_cut_off_is_known_as_lost_before_it_is_asked_for(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         workspace = await services.workspaces.open(live_home.project)
@@ -289,3 +293,39 @@ async def test_a_schedule_alone_keeps_a_worker_alive(live_home: LiveHome) -> Non
 
         assert not without.is_running
         assert read_presence(live_home.paths.worker_lock).is_running
+
+
+@pytest.mark.parametrize("record", [b"{", b"[]", b'{"from": "a later release"}', b"\xff"])
+async def test_what_a_broken_off_merge_left_unreadable_stays_and_stops_nothing(
+    live_home: LiveHome, record: bytes
+) -> None:
+    left = live_home.paths.merges_dir / "worktree"
+    left.mkdir(parents=True)
+    (left / "merge.json").write_bytes(record)
+    async with open_services(live_home.paths) as services:
+        workspace = await services.workspaces.open(live_home.project)
+        first = await run_to_end(services, await add_command(services, workspace, "true"))
+        pid = read_presence(live_home.paths.worker_lock).pid
+        second = await run_to_end(services, await add_command(services, workspace, "true"))
+        same = read_presence(live_home.paths.worker_lock).pid
+
+    assert {first.status, second.status} == {ExecutionStatus.SUCCEEDED}
+    assert pid is not None
+    assert pid == same
+    assert (left / "merge.json").read_bytes() == record
+
+
+async def test_leftovers_that_cannot_be_settled_stop_no_worker(live_home: LiveHome) -> None:
+    live_home.paths.merges_dir.mkdir(parents=True)
+    (live_home.paths.merges_dir / "lock").mkdir()
+    async with open_services(live_home.paths) as services:
+        workspace = await services.workspaces.open(live_home.project)
+        ended = await run_to_end(services, await add_command(services, workspace, "true"))
+
+        def is_told() -> bool:
+            report = read_loop_report(live_home.paths.worker_loops)
+            return report is not None and any(loop.name == "leftovers" and loop.problem for loop in report.loops)
+
+        await asyncio.to_thread(wait_for, is_told)
+
+    assert ended.status is ExecutionStatus.SUCCEEDED

@@ -250,6 +250,7 @@ async def test_a_living_worker_runs_a_task_when_its_time_comes(live_home: LiveHo
     assert [run.status for run in runs] == [ExecutionStatus.SUCCEEDED]
 
 
+@pytest.mark.proof
 async def test_a_folder_that_does_not_answer_holds_up_no_other_schedule_and_no_claim(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

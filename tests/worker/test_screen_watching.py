@@ -47,6 +47,7 @@ def type_into(home: LiveHome, execution: Execution, *keys: str) -> None:
     ask_tmux(home, "send-keys", "-t", f"=am-{execution.id}:", *keys)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("prompt", ["- [ ] first\n- [ ] second;", "/etc/hosts", "--help ünï©ode 日本語 🎉\ttab"])
 async def test_a_prompt_arrives_byte_for_byte_and_once(live_home: LiveHome, prompt: str) -> None:
     async with open_services() as services:
@@ -58,6 +59,7 @@ async def test_a_prompt_arrives_byte_for_byte_and_once(live_home: LiveHome, prom
         assert (shown.activity, shown.live_state) == (Activity.WAITING, LiveState.NEEDS_YOU)
 
 
+@pytest.mark.proof
 async def test_a_long_prompt_arrives_whole(live_home: LiveHome) -> None:
     prompt = "begin\n" + 'line with é and \\ and "\n' * 9_000 + "end"
 
@@ -76,6 +78,7 @@ async def test_the_mark_that_ends_a_paste_cannot_be_smuggled_in(live_home: LiveH
     assert received(live_home) == ["one\ntwo"]
 
 
+@pytest.mark.proof
 async def test_a_prompt_waits_for_an_agent_that_is_not_ready(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "patience", deaf_s=1.0)
@@ -84,6 +87,7 @@ async def test_a_prompt_waits_for_an_agent_that_is_not_ready(live_home: LiveHome
     assert received(live_home) == ["patience"]
 
 
+@pytest.mark.proof
 async def test_a_return_key_that_became_a_line_feed_is_pressed_once_more(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "first\nsecond", swallows=1)
@@ -92,6 +96,7 @@ async def test_a_return_key_that_became_a_line_feed_is_pressed_once_more(live_ho
     assert received(live_home) == ["first\nsecond\n"]
 
 
+@pytest.mark.proof
 async def test_an_agent_that_is_slow_to_show_that_it_took_a_text_is_given_no_second_return_key(
     live_home: LiveHome,
 ) -> None:
@@ -102,6 +107,7 @@ async def test_an_agent_that_is_slow_to_show_that_it_took_a_text_is_given_no_sec
     assert received(live_home) == ["first\nsecond"]
 
 
+@pytest.mark.proof
 async def test_a_start_dialog_is_shown_in_the_inbox_and_never_answered_for_a_person(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "after it", dialog="Do you trust this folder?")
@@ -132,6 +138,7 @@ async def test_a_permission_on_the_screen_needs_a_person(live_home: LiveHome) ->
         assert received(live_home) == ["go"]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("decision", "seen"), [("allow", "allowed"), ("deny", "denied")])
 async def test_a_permission_on_the_screen_is_decided_from_here(live_home: LiveHome, decision: str, seen: str) -> None:
     async with open_services() as services:
@@ -148,6 +155,7 @@ async def test_a_permission_on_the_screen_is_decided_from_here(live_home: LiveHo
     assert shown_last(live_home, execution).count(seen) == 1
 
 
+@pytest.mark.proof
 async def test_keys_that_a_dialog_did_not_hear_yet_are_pressed_once_more_for_an_interrupt(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "go", turn="ask", lost_keys=1)
@@ -159,6 +167,7 @@ async def test_keys_that_a_dialog_did_not_hear_yet_are_pressed_once_more_for_an_
     assert shown_last(live_home, execution).count("denied") == 1
 
 
+@pytest.mark.proof
 async def test_words_that_no_rule_knows_are_work_while_they_go_on_and_never_idle(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "go", turn="strange")
@@ -191,6 +200,7 @@ async def test_an_agent_that_dies_ends_its_execution_within_a_moment(live_home: 
         assert (ended.status, ended.exit_code, ended.activity) == (ExecutionStatus.FAILED, 1, None)
 
 
+@pytest.mark.proof
 async def test_an_agent_that_is_halted_from_outside_is_unknown_until_it_goes_on(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "go")
@@ -206,6 +216,7 @@ async def test_an_agent_that_is_halted_from_outside_is_unknown_until_it_goes_on(
         await until_note(services, execution, DONE)
 
 
+@pytest.mark.proof
 async def test_panes_that_a_person_opens_beside_the_agent_are_not_looked_at(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "go", turn="ask")
@@ -218,6 +229,7 @@ async def test_panes_that_a_person_opens_beside_the_agent_are_not_looked_at(live
         await until_note(services, execution, DONE)
 
 
+@pytest.mark.proof
 async def test_a_message_goes_the_same_way_once_the_turn_is_over(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "first")
@@ -230,6 +242,7 @@ async def test_a_message_goes_the_same_way_once_the_turn_is_over(live_home: Live
         await until_note(services, execution, DONE)
 
 
+@pytest.mark.proof
 async def test_a_worker_that_dies_in_between_types_nothing_twice(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "once\nonly", deaf_s=0.5)
@@ -243,6 +256,7 @@ async def test_a_worker_that_dies_in_between_types_nothing_twice(live_home: Live
         assert received(live_home) == ["once\nonly"]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["deliveries.json", "deliveries.json.partial"])
 async def test_a_file_that_an_agent_replaced_by_a_pipe_holds_up_no_other_screen_and_no_next_worker(
     live_home: LiveHome, name: str
@@ -265,6 +279,7 @@ async def test_a_file_that_an_agent_replaced_by_a_pipe_holds_up_no_other_screen_
         await until(lambda: _has_received(live_home, 3, "other"))
 
 
+@pytest.mark.proof
 async def test_a_conversation_that_is_finished_ends_well_also_when_its_agent_says_goodbye_and_stays(
     live_home: LiveHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,6 +299,7 @@ async def test_a_conversation_that_is_finished_ends_well_also_when_its_agent_say
         assert [one.status for one in ended] == [ExecutionStatus.SUCCEEDED] * 2
 
 
+@pytest.mark.proof
 async def test_a_conversation_that_is_finished_while_its_agent_asks_waits_for_the_answer(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "go", turn="ask")
@@ -302,6 +318,7 @@ async def test_a_conversation_that_is_finished_while_its_agent_asks_waits_for_th
         assert "allowed" in (live_home.paths.execution_dir(execution.id) / "output.log").read_text()
 
 
+@pytest.mark.proof
 async def test_the_event_says_what_decided(live_home: LiveHome) -> None:
     async with open_services() as services:
         execution = await start_stub(services, live_home, "go", turn="ask")

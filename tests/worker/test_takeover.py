@@ -117,6 +117,7 @@ def test_a_dead_worker_that_was_seen_before_the_clock_was_set_back_is_free_in_th
     assert takeover.find_free(claims, after_s=3600, at=now) == ()
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("workers_are_programs")
 async def test_a_second_worker_on_one_database_leaves_a_living_ones_runs_alone_and_follows_a_dead_one(
     live_home: LiveHome,

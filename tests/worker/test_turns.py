@@ -368,6 +368,7 @@ async def test_files_of_one_run_that_do_not_answer_keep_no_stop_from_another(
             is_over.set()
 
 
+@pytest.mark.proof
 async def test_a_dead_host_is_settled_although_another_run_cannot_be_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ async def test_a_worker_imports_what_is_there_and_what_comes(live_home: LiveHome
         assert (await services.sessions.list(None))[0].session.metadata["origin"] == "history"
 
 
+@pytest.mark.proof
 async def test_what_is_written_is_found_without_a_look_at_all_files(
     live_home: LiveHome, history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +105,7 @@ async def test_what_is_written_is_found_without_a_look_at_all_files(
     assert "watch folders of agents" not in {thread.name for thread in set(threading.enumerate()) - before}
 
 
+@pytest.mark.proof
 async def test_a_burst_of_writes_is_imported_twice_a_second_at_most(live_home: LiveHome, history: Path) -> None:
     async with open_services(live_home.paths) as services:
         following = _following(live_home, services)

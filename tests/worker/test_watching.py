@@ -153,6 +153,7 @@ async def test_the_journal_of_an_earlier_try_is_never_read_as_that_of_the_next(t
         assert (folder.path / "try-1" / "journal.jsonl").exists()
 
 
+@pytest.mark.proof
 async def test_a_program_that_makes_the_folder_of_its_own_try_is_tried_again_all_the_same(live_home: LiveHome) -> None:
     tried = live_home.folder / "tried"
     script = f'echo once >> {tried}; mkdir -p "{live_home.paths.executions_dir}/$AGENTMON_EXECUTION_ID/try-1"; exit 1'
@@ -302,6 +303,7 @@ async def test_a_lost_message_costs_one_poll_also_while_another_run_keeps_the_wo
                 await until(is_recorded)
 
 
+@pytest.mark.proof
 async def test_a_dead_host_that_left_a_stubborn_process_holds_no_other_run_up(tmp_path: Path) -> None:
     async with stored(tmp_path) as place:
         dead, dead_folder = await claim(place)
@@ -388,6 +390,7 @@ async def test_an_end_that_a_program_wrote_itself_counts_only_once_nothing_of_th
     assert (ended.status, ended.exit_code) == (ExecutionStatus.FAILED, 1)
 
 
+@pytest.mark.proof
 async def test_an_end_counts_when_its_host_is_gone_and_what_that_left_behind_is_ended(tmp_path: Path) -> None:
     async with stored(tmp_path) as place:
         claimed, folder = await claim(place)
@@ -430,6 +433,7 @@ async def _is_over(place: Stored, execution_id: ExecutionId) -> bool:
     return not (await place.services.executions.get(execution_id)).status.is_open
 
 
+@pytest.mark.proof
 async def test_the_second_try_can_be_stopped(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         workspace = await services.workspaces.open(live_home.project)

@@ -1,4 +1,4 @@
-"""Runs in working trees of their own, with a real worker: made, set up, killed at each step, and gone under a run."""
+"""Runs in worktrees of their own, with a real worker: made, set up, killed at each step, and gone under a run."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.domain.worktrees import Isolation, WorktreeStatus
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.demo_agent import make_demo_agent
+from agentmon.workspaces.snapshots import SnapshotStore
 from tests.live_home import add_command, marked_processes, run_to_end, until_started
 from tests.waiting import until
 from tests.workspaces.worktree_place import a_repository, git, write
@@ -110,6 +111,7 @@ async def test_what_cannot_have_a_tree_of_its_own_never_runs_in_the_folder(live_
     assert ended.error in _output(services, ended) or "no-such-branch" in _output(services, ended)
 
 
+@pytest.mark.proof
 async def test_what_is_ignored_comes_along_as_it_is_named_and_the_set_up_runs_with_ports_of_its_own(
     live_home: LiveHome,
 ) -> None:
@@ -189,6 +191,7 @@ async def test_a_stop_ends_the_set_up_and_all_that_it_started(live_home: LiveHom
     assert not Path(tree.path, "ran").exists()
 
 
+@pytest.mark.proof
 async def test_a_run_whose_tree_is_removed_under_it_fails_with_the_reason(live_home: LiveHome) -> None:
     async with open_services() as services:
         workspace = await _opened(services, live_home)
@@ -210,6 +213,58 @@ async def test_a_run_whose_tree_is_removed_under_it_fails_with_the_reason(live_h
     assert tree.path in (ended.error or "")
     assert is_made_again
     assert stopped.status is ExecutionStatus.CANCELLED
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("how", ["rm -rf", "git worktree remove"])
+async def test_what_was_seen_of_a_tree_that_vanished_under_a_run_comes_back_on_its_branch(
+    live_home: LiveHome, how: str
+) -> None:
+    async with open_services() as services:
+        workspace = await _opened(services, live_home, readme="hello\n", other="1\n2\n3\n4\n5\n6\n7\n")
+        script = (
+            "git config user.name n; git config user.email e; echo done > done; git add done; git commit -qm done;"
+            "echo more >> readme; echo new > new; sed -i s/7/seven/ other; exec sleep 300"
+        )
+        task = await _isolated(services, workspace, "sh", "-c", script)
+        execution = await services.queue.run(task.id, actor=USER_ACTOR)
+        await until_started(services, execution)
+        tree = await _of(services, task)
+        path = Path(tree.path)
+        store = SnapshotStore(services.paths.snapshots_dir)
+
+        async def is_seen() -> bool:
+            newest = store.newest(path)
+            names = "" if newest is None else store.git(newest).run("ls-tree", "--name-only", newest.tree).decode()
+            return {"new", "done"} <= set(names.split())
+
+        await until(is_seen, "its work in a snapshot")
+        if how == "rm -rf":
+            shutil.rmtree(path)
+        else:
+            git(live_home.project, "worktree", "remove", "--force", "--force", tree.path)
+        ended = await services.queue.wait(execution.id)
+        # The branch goes on meanwhile, elsewhere in one of the files.
+        beside = live_home.folder / "beside"
+        git(live_home.project, "worktree", "add", "--force", "--detach", str(beside), tree.branch)
+        (beside / "other").write_text("one\n2\n3\n4\n5\n6\n7\n")
+        git(beside, "commit", "-qam", "on")
+        git(live_home.project, "update-ref", f"refs/heads/{tree.branch}", git(beside, "rev-parse", "HEAD"))
+        restored = await services.worktrees.restore(await _of(services, task), actor=USER_ACTOR)
+        with pytest.raises(ConflictError):
+            await services.worktrees.restore(await _of(services, task), actor=USER_ACTOR)
+        changes = await services.changes.of_run(await services.executions.get(execution.id))
+
+    assert (ended.status, ended.end_reason) == (ExecutionStatus.FAILED, EndReason.LOST)
+    assert f"agentmon worktrees restore {task.number}" in (ended.error or "")
+    assert {"done", "new", "other", "readme"} == {one.path for one in changes.files}
+    assert restored.left_alone == ()
+    assert (path / "readme").read_text() == "hello\nmore\n"
+    assert (path / "new").read_text() == "new\n"
+    assert (path / "done").read_text() == "done\n"
+    assert (path / "other").read_text() == "one\n2\n3\n4\n5\n6\nseven\n"
+    assert git(path, "rev-parse", "--abbrev-ref", "HEAD") == tree.branch
+    assert set(restored.paths) == {"new", "other", "readme"}
 
 
 async def _is_there(path: Path) -> bool:
@@ -249,6 +304,7 @@ async def test_a_worker_that_is_killed_while_a_tree_is_made_has_it_finished_by_t
     assert git(live_home.project, "branch", "--list", "agentmon/*").count("agentmon/") == 1
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("workers_are_programs")
 async def test_a_run_that_is_stopped_while_no_worker_makes_its_tree_leaves_none_behind(live_home: LiveHome) -> None:
     held = live_home.folder / "held"

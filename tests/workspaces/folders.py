@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentmon.workspaces.files import git_mode
+from agentmon.workspaces.files import kept_mode
 
 if TYPE_CHECKING:
     from agentmon.workspaces.snapshots import Snapshot, SnapshotStore
@@ -56,7 +56,7 @@ def files_of(root: Path) -> Files:
             if name == ".git":
                 continue
             content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
-            found[str(path.relative_to(root))] = git_mode(path.lstat().st_mode), content
+            found[str(path.relative_to(root))] = kept_mode(path.lstat().st_mode), content
     return found
 
 
@@ -68,7 +68,7 @@ def held(store: SnapshotStore, snapshot: Snapshot) -> Files:
         facts, _, path = line.partition(b"\t")
         mode, _, ref = facts.decode().split(" ")
         content = runner.run("cat-file", "blob", ref) if mode != "160000" else ref.encode()
-        found[os.fsdecode(path)] = int(mode, 8), content
+        found[os.fsdecode(path)] = snapshot.mode_of(os.fsdecode(path), int(mode, 8)), content
     return found
 
 

@@ -1,10 +1,12 @@
 """Kills at every step of a snapshot, of pruning and of an undo; a program of one thread: ``kills WHAT STRIDE``.
 
-The process that works is forked, and kills itself at the n-th thing that it asks of the system.
+The process that works is forked, and kills itself at the n-th thing that it asks of the system. ``full`` fills the disk
+there instead: from then on nothing new can be made or written.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -14,43 +16,72 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.errors import SnapshotError
 from agentmon.workspaces.comparison import compare
 from agentmon.workspaces.git import git_program
 from agentmon.workspaces.snapshots import SnapshotStore
-from agentmon.workspaces.undoing import apply, plan, recover
+from agentmon.workspaces.undoing import apply, forget, plan, recover
 from tests.workspaces.folders import files_of, fingerprint, git, held, make_repository, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agentmon.workspaces.snapshots import Snapshot
+
 _CHANGES: Final = {"open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.symlink", "os.chmod"}
+_REFUSED: Final = 3
 _EVENTS: Final = frozenset({*_CHANGES, "subprocess.Popen", "fcntl.flock"})
 
 
 def is_killed(work: Callable[[], object], at: int) -> bool:
     """Return whether a process that does the work was killed at that step, and not done before."""
+    count = 0
+
+    def look(event: str, _: object) -> None:
+        nonlocal count
+        if event in _EVENTS:
+            count += 1
+            if count == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    status = _forked(work, look)
+    assert status in {0, -signal.SIGKILL}, status
+    return status != 0
+
+
+def is_refused(work: Callable[[], object], at: int) -> bool:
+    """Return whether a process that does the work ended with an error for a person, on a disk that is full by then."""
+    count = 0
+
+    def look(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal count
+        # Locks are opened for both, and are there.
+        is_new = event == "open" and isinstance(arguments[2], int) and bool(arguments[2] & os.O_WRONLY)
+        if is_new or event in {"os.mkdir", "os.symlink"}:
+            count += 1
+            if count >= at:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), arguments[0])
+
+    status = _forked(work, look)
+    assert status in {0, _REFUSED}, status
+    return status != 0
+
+
+def _forked(work: Callable[[], object], look: Callable[[str, tuple[object, ...]], None]) -> int:
+    """Return the exit code of a process that does the work and is looked at; negative for a signal."""
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
-        count = 0
-
-        def look(event: str, _: object) -> None:
-            nonlocal count
-            if event in _EVENTS:
-                count += 1
-                if count == at:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
         try:
             sys.addaudithook(look)
             work()
+        except SnapshotError:
+            os._exit(_REFUSED)
         except BaseException:  # noqa: BLE001 - a forked process may not go on in the caller's place
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    assert status in {0, -signal.SIGKILL}, status
-    return status != 0
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def _change(root: Path, number: int) -> None:
@@ -111,31 +142,41 @@ def pruning(folder: Path, stride: int) -> int:
             return kills
 
 
-def undoing(folder: Path, stride: int) -> int:
-    root = make_repository(
-        folder / "root", {"a.txt": b"a\n", "sub/b.txt": b"b\n", "gone/deep": b"g\n", "turns": b"t\n"}
-    )
+def _run_that_is_undone(folder: Path) -> tuple[Path, SnapshotStore, Snapshot, Snapshot]:
+    files = {"a.txt": b"a\n", "sub/b.txt": b"b\n", "gone/deep": b"g\n", "turns": b"t\n"}
+    root = make_repository(folder / "root", files)
     store = SnapshotStore(folder / "store")
-    files = files_of(root)
     before = store.take(root)
     _change(root, 1)
     shutil.rmtree(root / "gone")
     (root / "turns").unlink()
     write(root / "turns/inner")
-    after, changed = store.take(root), files_of(root)
+    return root, store, before, store.take(root)
+
+
+def undoing(folder: Path, stride: int) -> int:
+    root, store, before, after = _run_that_is_undone(folder)
+    files, changed = held(store, before), files_of(root)
     repository = fingerprint(root / ".git")
     at = kills = 0
     while True:
         at += stride
         made = plan(store, root, before, after)
-        was_killed = is_killed(lambda: apply(made), at)  # noqa: B023 - called here
+        was_killed = is_killed(lambda: apply(made, {"at": at}), at)  # noqa: B023 - called here
         kills += was_killed
         # The one that goes on is killed too.
         is_killed(lambda: recover(store), 1 + at % 40)
         found = recover(store)
-        assert all(recovered.left_alone == () for recovered in found), at
+        assert all(recovered.left_alone == () and not recovered.problem for recovered in found), at
         now = files_of(root)
         assert now in (files, changed), (at, now.keys())
+        # Who was killed has told nobody, so that this is how anybody hears of it.
+        assert [recovered.note for recovered in found] == ([{"at": at}] if now == files else []), at
+        for recovered in found:
+            assert recovered.snapshots is not None
+            forget(store, root, recovered.snapshots)
+            between = [store.get(name) for name in recovered.snapshots]
+            assert [held(store, snapshot) for snapshot in between] == [changed, files], at
         assert fingerprint(root / ".git") == repository, at
         today = store.take(root)
         assert _left(store) == [], (at, _left(store))
@@ -147,11 +188,44 @@ def undoing(folder: Path, stride: int) -> int:
             return kills
 
 
+def full(folder: Path, stride: int) -> int:
+    root, store, before, after = _run_that_is_undone(folder)
+    files, changed = held(store, before), files_of(root)
+    folders = _folders_of(root)
+    repository = fingerprint(root / ".git")
+    at = refused = 0
+    while True:
+        at += stride
+        made = plan(store, root, before, after)
+        was_refused = is_refused(lambda: apply(made, {"at": at}), at)  # noqa: B023 - called here
+        refused += was_refused
+        assert files_of(root) in (files, changed) or (store.places()[0][1] / "undo/journal.json").exists(), at
+        is_refused(lambda: recover(store), 1 + at % 9)
+        for recovered in recover(store):
+            assert recovered.snapshots is not None
+            forget(store, root, recovered.snapshots)
+        now = files_of(root)
+        assert now in (files, changed), (at, now.keys())
+        assert now == files or _folders_of(root) == folders, at
+        assert fingerprint(root / ".git") == repository, at
+        assert held(store, store.take(root)) == now, at
+        assert _left(store) == [], (at, _left(store))
+        if now == files:
+            apply(plan(store, root, after, before))
+            assert files_of(root) == changed, at
+        if not was_refused:
+            return refused
+
+
+def _folders_of(root: Path) -> set[str]:
+    return {folder for folder, _, _ in os.walk(root) if "/.git" not in folder}
+
+
 def main() -> None:
     git_program()
     with TemporaryDirectory(prefix="kills-") as folder:
         os.environ["HOME"] = folder
-        kills = {"snapshots": snapshots, "pruning": pruning, "undoing": undoing}[sys.argv[1]](
+        kills = {"snapshots": snapshots, "pruning": pruning, "undoing": undoing, "full": full}[sys.argv[1]](
             Path(folder).resolve(), int(sys.argv[2])
         )
         git(Path(folder) / "root", "fsck", "--strict")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import stat
 from typing import TYPE_CHECKING
 
 from tests.workspaces.folders import files_of, write
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tests.workspaces.folders import Files
 
 _NAMES = ("a", "b", "c d", "-e", "ü", "f\ng", "\udcfe", "sub/a", "sub/b", "sub/deep/c", "other/d", "other/it's")
+_NEXT_MODES = {0o644: 0o755, 0o755: 0o600, 0o600: 0o750, 0o750: 0o664, 0o664: 0o711}
 _LINE_ENDS = (b"\n", b"\r\n")
 
 
@@ -64,7 +66,7 @@ class Hand:
     def _switch_mode(self) -> None:
         path = self._existing()
         if path is not None and not path.is_symlink():
-            path.chmod(0o644 if path.stat().st_mode & 0o100 else 0o755)
+            path.chmod(_NEXT_MODES.get(stat.S_IMODE(path.stat().st_mode), 0o644))
 
     def _link(self) -> None:
         path = self._place()

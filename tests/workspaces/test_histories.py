@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentmon.workspaces.comparison import compare, patch
+from agentmon.workspaces.files import git_mode
 from agentmon.workspaces.snapshots import SnapshotStore
 from agentmon.workspaces.three_way import UndoAction
 from agentmon.workspaces.undoing import apply, plan
-from tests.workspaces.folders import files_of, fingerprint, git, held, make_repository
+from tests.workspaces.folders import Files, files_of, fingerprint, git, held, make_repository
 from tests.workspaces.random_histories import Hand, untouched
 
 _SEEDS = st.integers(min_value=0, max_value=2**32)
@@ -111,12 +112,17 @@ def _patch_is_the_change(kind: str, start: int, run: int, times: int) -> None:
         assert touched == {path for path in files.keys() | now.keys() if files.get(path) != now.get(path)}
         if whole:
             git(copy, "apply", "--whitespace=nowarn", "-", data=whole)
-        assert files_of(copy) == now
+        assert _as_git_knows(files_of(copy)) == _as_git_knows(now)
+
+
+def _as_git_knows(files: Files) -> Files:
+    return {path: (git_mode(mode), content) for path, (mode, content) in files.items()}
 
 
 _PROPERTIES = {"alone": _undo_alone, "first of three": _undo_first_of_three, "patch": _patch_is_the_change}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", ["git", "plain"])
 @pytest.mark.parametrize("name", _PROPERTIES)
 @settings(max_examples=3, suppress_health_check=list(HealthCheck), derandomize=True)

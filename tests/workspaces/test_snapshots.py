@@ -654,6 +654,7 @@ def test_a_lock_and_unfinished_objects_are_cleaned(tmp_path: Path, store: Snapsh
     assert not any(path.exists() for path in left)
 
 
+@pytest.mark.proof
 def test_many_new_files_are_packed(tmp_path: Path, store: SnapshotStore) -> None:
     root = tmp_path / "plain"
     for number in range(4_000):
@@ -696,3 +697,20 @@ def test_a_tracked_folder_behind_a_link_is_gone_from_the_snapshot(tmp_path: Path
     (root / "sub").symlink_to(tmp_path / "elsewhere")
 
     assert held(store, store.take(root)) == files_of(root)
+
+
+def test_an_ignored_file_that_was_written_already_is_not_taken_for_what_it_was_before(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo", {".gitignore": b".env*\n"})
+    write(root / ".env", b"before\n")
+    write(root / ".env2", b"before\n")
+    store = SnapshotStore(tmp_path / "store")
+    before = store.take(root)
+    announced_at = (root / ".env2").stat().st_ctime + 1
+
+    assert store.keep(root, [".env"], since=announced_at) == ()
+    assert [one.path for one in store.keep(root, [".env2"], since=announced_at - 2)] == [".env2"]
+    write(root / ".env", b"after\n")
+    write(root / ".env2", b"after\n")
+    changes = {one.path: one for one in compare(store, before, store.take(root))}
+
+    assert {path: one.can_undo for path, one in changes.items()} == {".env": True, ".env2": False}

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.domain.changes import ChangeType
 from agentmon.domain.errors import ConflictError, SnapshotError
+from agentmon.workspaces.comparison import compare
 from agentmon.workspaces.snapshots import SnapshotStore
 from agentmon.workspaces.three_way import Side, UndoAction
 from agentmon.workspaces.undoing import Undone, apply, plan
@@ -330,6 +332,7 @@ def test_snapshots_of_another_folder_are_refused(tmp_path: Path, root: Path, sto
         plan(store, make_repository(tmp_path / "other"), before, after)
 
 
+@pytest.mark.proof
 def test_the_store_is_its_owners_alone_and_the_folder_gets_the_modes_of_its_own(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo", {"a.txt": b"a\n", "sub/b.txt": b"b\n"})
     before_umask = os.umask(0)
@@ -348,4 +351,47 @@ def test_the_store_is_its_owners_alone_and_the_folder_gets_the_modes_of_its_own(
 
     open_to_others = [path for path in (tmp_path / "data").rglob("*") if path.lstat().st_mode & 0o077]
     assert open_to_others == []
-    assert stat.S_IMODE((root / "sub" / "b.txt").stat().st_mode) == 0o666
+    assert stat.S_IMODE((root / "sub" / "b.txt").stat().st_mode) == 0o644
+    assert stat.S_IMODE((root / "sub").stat().st_mode) == 0o777
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o750, 0o4755, 0o444])
+def test_permissions_that_git_does_not_know_come_back(tmp_path: Path, mode: int) -> None:
+    root = make_repository(tmp_path / "repo")
+    make_repository(root / "inner")
+    files = [root / "a.txt", root / "inner" / "a.txt", root / "sub" / "b.txt"]
+    for path in files:
+        path.chmod(mode)
+    store = SnapshotStore(tmp_path / "store")
+    before = store.take(root)
+    files[0].unlink()
+    files[1].unlink()
+    files[2].chmod(0o604)
+    after = store.take(root)
+
+    undone = apply(plan(store, root, before, after))
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in files]
+    apply(plan(store, root, undone.before, undone.after))
+
+    assert modes == [mode] * 3
+    assert [path.exists() for path in files] == [False, False, True]
+    assert stat.S_IMODE(files[2].stat().st_mode) == 0o604
+
+
+def test_permissions_are_seen_to_change_at_once_and_whatever_most_files_have(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo", {str(number): b"x\n" for number in range(5)})
+    for path in root.glob("?"):
+        path.chmod(0o664)
+    store = SnapshotStore(tmp_path / "store")
+    taken = [store.take(root)]
+    for mode in (0o600, 0o640, 0o664):
+        (root / "3").chmod(mode)
+        taken.append(store.take(root))
+
+    found = [compare(store, taken[0], after) for after in taken]
+    assert [[(one.path, one.change_type, one.after_mode) for one in changes] for changes in found] == [
+        [],
+        [("3", ChangeType.MODE, 0o100600)],
+        [("3", ChangeType.MODE, 0o100640)],
+        [],
+    ]

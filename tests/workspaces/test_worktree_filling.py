@@ -1,4 +1,4 @@
-"""What comes along into a new working tree: submodules from beside it, and the ignored files that are named."""
+"""What comes along into a new worktree: submodules from beside it, and the ignored files that are named."""
 
 from __future__ import annotations
 

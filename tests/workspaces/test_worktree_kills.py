@@ -1,4 +1,4 @@
-"""kill -9 at each step of making and removing a working tree: afterwards it is there as it was, or finished."""
+"""kill -9 at each step of making and removing a worktree: afterwards it is there as it was, or finished."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.domain.errors import GitError
 from agentmon.domain.worktrees import WorktreeStatus
 from agentmon.workspaces import worktrees
 from agentmon.workspaces.git import Git
+from agentmon.workspaces.index_lock import remove_left_locks
 from tests.workspaces.worktree_place import WorktreePlace, a_repository, commit, git, write
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def _killed_at_step(step: int, work: Callable[[], object]) -> bool:
 
 
 def _settle(place: WorktreePlace, worktree: Worktree) -> bool:
-    """Do what a worker that starts does; return whether the working tree is gone."""
+    """Do what a worker that starts does; return whether the worktree is gone."""
     if worktrees.is_moved_aside(worktree, place.folder):
         place.remove(worktree)
         return True
@@ -122,3 +124,89 @@ def test_one_whose_making_is_killed_at_any_step_is_made_or_taken_back(tmp_path: 
 
     git(source, "fsck", "--strict")
     assert step > 3
+
+
+_GIT = """#!/bin/sh
+case "$*" in *"{words}"*) [ -e {mark} ] || {{ mkdir -p {folder}; touch {mark} {locks}; kill -9 $$; }} ;; esac
+exec git "$@"
+"""
+
+
+def _kill_git(place: WorktreePlace, monkeypatch: pytest.MonkeyPatch, words: str, *locks: Path) -> Path:
+    """Let the first git with these words take locks and be killed; return a file that is there then."""
+    program, mark = place.folder.parent / "git", place.folder.parent / "killed"
+    script = _GIT.format(words=words, mark=mark, folder=locks[0].parent, locks=" ".join(map(str, locks)))
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(script)
+    program.chmod(0o755)
+    monkeypatch.setattr("agentmon.workspaces.git.git_program", lambda: str(program))
+    return mark
+
+
+@pytest.mark.proof
+def test_a_worktree_is_made_again_after_its_git_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = a_repository(tmp_path / "api")
+    place = WorktreePlace(tmp_path / "data" / "worktrees")
+    planned = worktrees.plan(place.row(source), str(source)).worktree
+    lock = source / f".git/refs/heads/{planned.branch}.lock"
+    killed = _kill_git(place, monkeypatch, "worktree add", lock)
+
+    with pytest.raises(GitError):
+        place.make(planned)
+    assert killed.exists()
+    assert not lock.exists()
+    # That of a kill which took both.
+    lock.touch()
+
+    made = place.make(planned)
+
+    assert not lock.exists()
+    assert worktrees.find_losses(made) == ()
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("words", ["branch -D", "update-ref"])
+def test_a_worktree_goes_whole_after_a_git_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    source = a_repository(tmp_path / "api")
+    place = WorktreePlace(tmp_path / "data" / "worktrees")
+    made = place.made(source)
+    tip = git(commit(_written(made), "work"), "rev-parse", "HEAD")
+    common = source / ".git"
+    kept = common / f"refs/agentmon/removed/12-{made.id[-12:]}.lock"
+    locks = (common / f"refs/heads/{made.branch}.lock", common / "packed-refs.lock", common / "config.lock")
+    killed = _kill_git(place, monkeypatch, words, *((kept,) if words == "update-ref" else locks))
+
+    if words == "update-ref":
+        with pytest.raises(GitError):
+            place.remove(made)
+        assert git(made.path, "rev-parse", "HEAD") == tip
+    place.remove(made)
+
+    assert killed.exists()
+    assert not list(common.rglob("*.lock"))
+    assert git(source, "branch", "--list", made.branch) == ""
+    assert tip in git(source, "for-each-ref", "refs/agentmon")
+
+
+def _written(worktree: Worktree) -> Path:
+    tree = Path(worktree.path)
+    write(tree, result="1")
+    return tree
+
+
+def test_locks_that_are_older_or_of_a_git_that_lives_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, older, left, living = (tmp_path / name for name in ("began", "older", "left", "living"))
+    for path in (older, began, left, living):
+        path.touch()
+    os.utime(older, (0, 0))
+
+    def rest(_: float) -> None:
+        living.unlink()
+        living.write_text("another one")
+
+    monkeypatch.setattr("agentmon.workspaces.index_lock.time.sleep", rest)
+    remove_left_locks([older, left, living, tmp_path / "none"], since=began.stat().st_mtime)
+
+    assert {path.name for path in tmp_path.iterdir()} == {"began", "older", "living"}

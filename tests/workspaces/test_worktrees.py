@@ -1,14 +1,16 @@
-"""Working trees of real repositories: made beside every kind of folder, and taken away with nothing lost unsaid."""
+"""Worktrees of real repositories: made beside every kind of folder, and taken away with nothing lost unsaid."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agentmon.domain.errors import GitError
+from agentmon.domain.errors import GitError, SnapshotError
 from agentmon.domain.worktrees import LossKind, Worktree, WorktreeStatus
 from agentmon.workspaces import worktrees
 from agentmon.workspaces.worktrees import BranchTakenError, WorktreeError
@@ -81,6 +83,23 @@ def test_a_detached_head_a_rebase_under_way_and_a_shallow_clone_are_worked_from_
     assert (rebasing.base_branch, rebasing.base_commit) == (None, git(source, "rev-parse", "main"))
     assert (detached.base_branch, detached.base_commit) == (None, git(source, "rev-parse", "main"))
     assert Path(place.made(shallow, number=3).path, "readme").read_text() == "second\n"
+
+
+def test_a_sparse_checkout_is_as_sparse_in_the_working_tree_and_loses_nothing(
+    tmp_path: Path, place: WorktreePlace
+) -> None:
+    source = a_repository(tmp_path / "sparse", in__a="1\n", out__b="2\n", top="3\n").resolve()
+    git(source, "sparse-checkout", "set", "in")
+    made = place.made(source)
+    tree = Path(made.path)
+
+    assert (tree / "in" / "a").is_file()
+    assert not (tree / "out").exists()
+    assert git(tree, "status", "--porcelain") == ""
+    assert worktrees.find_losses(made) == ()
+    assert place.remove(made) is None
+    assert git(source, "status", "--porcelain") == ""
+    assert not (source / "out").exists()
 
 
 def test_a_worktree_a_submodule_and_bare_layouts_are_worked_beside(tmp_path: Path, place: WorktreePlace) -> None:
@@ -385,3 +404,36 @@ def test_a_half_made_one_goes_without_a_look(tmp_path: Path, place: WorktreePlac
     place.remove(planned)
 
     assert worktrees.is_missing(planned)
+
+
+def test_a_disk_without_room_fails_with_the_reason_and_leaves_all_as_it_was(
+    tmp_path: Path, place: WorktreePlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = a_repository(tmp_path / "api")
+    made = place.made(source)
+    write(Path(made.path), result="mine")
+    refs = git(source, "for-each-ref")
+
+    def full(self: Path, *_: object) -> Path:
+        raise OSError(28, "No space left on device", str(self))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "rename", full)
+        with pytest.raises(SnapshotError, match="No space left"):
+            place.remove(made)
+
+    assert (Path(made.path) / "result").read_text() == "mine"
+    assert git(source, "for-each-ref") == refs
+    place.remove(made)
+    assert worktrees.is_missing(made)
+
+
+def test_worktrees_are_their_owners_alone_whatever_the_umask(tmp_path: Path, place: WorktreePlace) -> None:
+    before = os.umask(0o022)
+    try:
+        made = place.made(a_repository(tmp_path / "api"))
+    finally:
+        os.umask(before)
+
+    for folder in (place.folder, Path(made.path).parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700

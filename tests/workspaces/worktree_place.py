@@ -1,4 +1,4 @@
-"""A repository on the disk, and agentmon's folder of working trees beside it."""
+"""A repository on the disk, and agentmon's folder of worktrees beside it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class WorktreePlace:
         )
 
     def made(self, source: Path, *, folder: Path | None = None, number: int = 12, base: str | None = None) -> Worktree:
-        """Return a working tree that is ready."""
+        """Return a worktree that is ready."""
         planned = worktrees.plan(self.row(source, number=number, base=base), str(folder or source)).worktree
         return self.make(planned)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.agents import Agent, AgentKind, Capability, CapabilitySource, DiscoveryMethod
 from agentmon.domain.argument_order import with_order
 from agentmon.domain.errors import UsageError
+from agentmon.domain.verifications import read_command, read_optional_command
 from agentmon.domain.worktrees import Isolation
 from agentmon.runners.presets import agents_of
 from agentmon.runners.presets.entries import Entry
@@ -23,6 +24,7 @@ OF_PERSON: Final = frozenset(
         *(
             "working_dir",
             "isolation",
+            "verify",
             "model",
             "model_tier",
             "temperature",
@@ -35,6 +37,8 @@ OF_PERSON: Final = frozenset(
 )
 """Keys of an agent beside those of a preset."""
 _OF_CAPABILITY: Final = frozenset({"enabled", "source"})
+_OF_PROJECT: Final = frozenset({"worktree", "verification"})
+"""Tables about the project itself."""
 _MOST_AGENTS: Final = 200
 
 
@@ -51,8 +55,9 @@ def read_agents_text(text: str, *, place: str) -> tuple[Agent, ...]:
         UsageError: It is no TOML, or an entry is missing, unknown or of the wrong kind; the message names its place.
     """
     document = _document(text, place)
-    # A file may say how working trees are set up, and nothing else.
-    tables = _entry(document, place).tables("agent") if "agent" in document or "worktree" not in document else []
+    # A file may say what belongs to the project, and nothing else.
+    is_of_project = not _OF_PROJECT.isdisjoint(document)
+    tables = _entry(document, place).tables("agent") if "agent" in document or not is_of_project else []
     if len(tables) > _MOST_AGENTS:
         raise UsageError(f"{place} has more than {_MOST_AGENTS} agents")
     agents = tuple(_agent(table, place) for table in tables)
@@ -64,15 +69,28 @@ def read_agents_text(text: str, *, place: str) -> tuple[Agent, ...]:
 
 
 def read_setup(text: str, *, place: str) -> str:
-    """Return the command that sets up a new working tree: ``setup`` of the table ``[worktree]``; empty without one.
+    """Return the command that sets up a new worktree: ``setup`` of the table ``[worktree]``; empty without one.
 
     Raises:
         UsageError: As for ``read_agents_text``.
     """
-    table = _document(text, place).get("worktree", {})
+    return _of_project(text, "worktree", "setup", place)
+
+
+def read_verification(text: str, *, place: str) -> str:
+    """Return what the work of AI agents is verified with: ``command`` of the table ``[verification]``; empty without.
+
+    Raises:
+        UsageError: As for ``read_agents_text``.
+    """
+    return read_command(_of_project(text, "verification", "command", place))
+
+
+def _of_project(text: str, name: str, key: str, place: str) -> str:
+    table = _document(text, place).get(name, {})
     if not isinstance(table, dict):
-        raise UsageError(f"{place}: worktree must be a table, written [worktree]")
-    return Entry(table, place=f"{place}, worktree", known=frozenset({"setup"})).text("setup", default="")
+        raise UsageError(f"{place}: {name} must be a table, written [{name}]")
+    return Entry(table, place=f"{place}, {name}", known=frozenset({key})).text(key, default="")
 
 
 def _document(text: str, place: str) -> Mapping[str, object]:
@@ -85,7 +103,7 @@ def _document(text: str, place: str) -> Mapping[str, object]:
 
 
 def _entry(document: Mapping[str, object], place: str) -> Entry:
-    return Entry(document, place=place, known=frozenset({"agent", "worktree"}))
+    return Entry(document, place=place, known=frozenset({"agent"}) | _OF_PROJECT)
 
 
 def _agent(table: Mapping[str, object], place: str) -> Agent:
@@ -110,6 +128,7 @@ def _agent(table: Mapping[str, object], place: str) -> Agent:
         binary_path=binary if isinstance(binary, str) else agent.binary_path,
         working_dir=entry.text("working_dir", default="") or None,
         isolation=_isolation(entry.text("isolation", default=""), where),
+        verify=read_optional_command(entry.text("verify", default="")),
         model=entry.text("model", default="") or None,
         model_tier=entry.count("model_tier", default=0) or None,
         temperature=_temperature(own.get("temperature"), where),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agentmon.domain.agents import InteractionMode
 from agentmon.domain.argument_order import argument_names
 from agentmon.domain.redaction import has_secret, redact
+from agentmon.domain.verifications import command_text
 from agentmon.runners.environment import looks_secret
 from agentmon.runners.presets.reading import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S
 
@@ -49,6 +50,7 @@ def _agent_form(agent: Agent) -> dict[str, object]:
         "base_args": list(agent.base_args),
         "working_dir": _portable(agent.working_dir or ""),
         "isolation": "" if agent.isolation is None else agent.isolation.value,
+        "verify": command_text(agent.verify),
         "env_allowlist": list(agent.env_allowlist),
         "max_concurrent": agent.max_concurrent,
         "role": agent.role,

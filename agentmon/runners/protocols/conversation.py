@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import StringIO
 
 from agentmon.domain.json_values import MAX_REF_CHARACTERS, one_line, text_in
+from agentmon.domain.unheard import AGENT_ENDED
 from agentmon.runners.protocols.adapter import Adapter, JsonLines, Step
 from agentmon.runners.protocols.asks import ClosedAsks
 from agentmon.runners.protocols.last_message import TAIL_CHARACTERS, gives_up, open_question
@@ -27,14 +28,12 @@ MAX_REASONS = 10
 
 INTERRUPTED = "The turn was interrupted."
 
-ENDED = "The agent has ended; nothing reaches it any more."
 UNKNOWN_COMMAND = "This command is not known."
 NO_TEXT = "A message needs a text."
 NO_NAME = "It needs a name."
 NOTHING_TO_INTERRUPT = "The agent does nothing that could be interrupted."
 TOO_MUCH_WAITS = "Too much waits for the agent already."
 TOO_MANY_COMMANDS = "Too many commands wait for the agent."
-ENDED_UNANSWERED = "The agent ended before it answered."
 ENDED_AT_WORK = "The agent ended in the middle of its work."
 ENDED_BEFORE_BEGIN = "The agent ended before it began."
 
@@ -119,7 +118,7 @@ class Conversation(Adapter):
         command_id = str(command.get("id") or "")
         kind = text_in(command, "type")
         if self._is_ended or self._is_over:
-            self._refuse(command_id, ENDED)
+            self._refuse(command_id, AGENT_ENDED)
         elif kind == "message":
             self._take_message(command_id, text_in(command, "text"))
         elif kind == "answer":

@@ -76,6 +76,7 @@ class AgentEditor(FormDialog["Agent"]):
                         yield form.binary
                         yield form.base_args
                 yield form.working_dir
+                yield form.isolation
                 yield form.env_allowlist
                 with Horizontal(classes="pair"):
                     yield form.max_concurrent

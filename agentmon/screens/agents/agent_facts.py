@@ -8,6 +8,7 @@ from textual.content import Content
 
 from agentmon.domain.agents import DiscoveryMethod, InteractionMode, ParkReason, ToolType
 from agentmon.domain.amounts import DOLLARS, MoneyFormat
+from agentmon.domain.verifications import command_text
 from agentmon.screens.agents.argument_schema import KIND_WORDS
 from agentmon.widgets.agent_rows import agent_state, last_run_words, week_text
 from agentmon.widgets.arguments_form import argument_specs, value_text
@@ -109,6 +110,7 @@ def agent_facts(
         "Environment": _plain(_listed(agent.env_allowlist, is_short=is_short)),
         "Folder": _plain(agent.working_dir),
         "Isolation": _plain("" if agent.isolation is None else agent.isolation.value),
+        "Verification": _plain(command_text(agent.verify)),
         "Arguments": _plain(" ".join(agent.base_args)),
         "Only in": _plain("its workspace, whose file names it" if agent.workspace_id is not None else ""),
         "Came from": _plain(_CAME_FROM[agent.discovery_method]),

@@ -10,6 +10,7 @@ from textual.widgets import Checkbox, Input, Select
 
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.errors import FieldError
+from agentmon.domain.verifications import command_text, read_optional_command
 from agentmon.screens.agents.field_words import (
     parse_fraction,
     parse_names,
@@ -19,6 +20,7 @@ from agentmon.screens.agents.field_words import (
     words_text,
 )
 from agentmon.screens.dialogs.form_dialog import BoundField, bind
+from agentmon.screens.isolation_field import IsolationField, isolation_of
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.form import FormField, LineInput, TextBox
 
@@ -64,6 +66,12 @@ class AgentFields:
             agent.working_dir or "",
             placeholder="the workspace's, where the task names none",
             read=_text_or_none,
+        )
+        self.isolation = self._add(
+            "isolation",
+            IsolationField(agent.isolation, default="as the workspace says"),
+            read=isolation_of,
+            first="" if agent.isolation is None else agent.isolation.value,
         )
         self.env_allowlist = self._line(
             "env_allowlist",
@@ -122,25 +130,33 @@ class AgentFields:
                 ),
                 read=lambda text: text if text.strip() else None,
             )
+        self.verify = self._line(
+            "verify",
+            "Verification",
+            command_text(agent.verify),
+            placeholder="what its work has to pass: make test",
+            read=read_optional_command,
+        )
         self.description = self._line("description", "Description", agent.description)
         self._of_model = tuple(self._model_fields(agent))
         self._looks = (
             self._line("icon", "Icon", agent.icon, placeholder="one sign"),
             self._line("color", "Colour", agent.color, placeholder="#d97757"),
         )
-        self.seldom: tuple[FormField, ...] = (self.description, *self._of_model, *self._looks)
+        self.seldom: tuple[FormField, ...] = (self.verify, self.description, *self._of_model, *self._looks)
 
     @property
     def seldom_rows(self) -> tuple[Widget, ...]:
         """The fields that are seldom needed, in new rows."""
         of_model = (Horizontal(*self._of_model, classes="pair"),) if len(self._of_model) > 1 else self._of_model
-        return (self.description, *of_model, Horizontal(*self._looks, classes="pair"))
+        return (self.verify, self.description, *of_model, Horizontal(*self._looks, classes="pair"))
 
     @property
     def summary(self) -> str:
         """What is folded, in words."""
         words = {one.name: str(one.typed).strip() for one in self.bound if one.field in self.seldom}
         parts = [
+            f"verify {words['verify']}" if words["verify"] else "",
             words["description"],
             f"tier {words['model_tier']}" if words.get("model_tier") else "",
             f"temperature {words['temperature']}" if words.get("temperature") else "",

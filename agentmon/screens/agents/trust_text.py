@@ -45,9 +45,10 @@ def trust_line(state: AgentFileState, now: datetime) -> Content:
 def file_text(state: AgentFileState, width: int) -> Content:
     """Return all that the file would run, with every agent of it, in lines of so many cells."""
     lines = [line for agent in state.agents for line in _agent_lines(state, agent, width)]
-    if state.setup:
-        heading = Content.styled("In each new worktree", "bold")
-        lines = [heading, *_lines("    $ ", state.setup, width), Content(), *lines]
+    of_project = {"In each new worktree": state.setup, "To verify the work of AI agents": state.verification}
+    for heading, command in reversed(of_project.items()):
+        if command:
+            lines = [Content.styled(heading, "bold"), *_lines("    $ ", command, width), Content(), *lines]
     return Content("\n").join(lines)
 
 

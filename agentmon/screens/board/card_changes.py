@@ -11,6 +11,7 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
 from agentmon.screens.board.undo import Change, UndoStack
 from agentmon.screens.frame import WRITES
+from agentmon.screens.tasks.running import ask_let_go
 from agentmon.widgets.guarded import Failed
 
 if TYPE_CHECKING:
@@ -103,8 +104,22 @@ class CardChanges:
                 self._remember(done, "the move of", words)
             if stopping:
                 await services.queue.deliver()
+            called_done = [card for move in moves if move.status is TaskStatus.DONE for card in move.cards]
+            taken = [card for card in called_done if card.alternatives and card.taken_number is None]
+            if taken:
+                self.ask_let_go(taken[0].task_id)
 
         self._write(work, name=f"move {_names(cards)}")
+
+    def ask_let_go(self, task_id: TaskId) -> None:
+        """Ask whether the alternatives are cancelled that were not taken."""
+
+        async def work() -> None:
+            if left := await ask_let_go(self._screen, task_id):
+                self.move([Move(left, TaskStatus.CANCELLED, None)])
+                self._screen.notify(f"Let {_names(left)} go · T shows what is left, ctrl+z takes it back")
+
+        self._screen.open_dialog(work(), name="let go")
 
     async def _move_one(
         self,

@@ -15,6 +15,7 @@ from agentmon.domain.labels import labels_text
 from agentmon.domain.moments import moment_words
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.quick_add import SIGNS
+from agentmon.domain.verifications import command_text
 from agentmon.screens.bindings import QUICK_ADD
 from agentmon.services.quick_add import problem_words
 from agentmon.widgets.form import LineInput
@@ -225,6 +226,8 @@ def _understood(reading: QuickReading) -> list[Content]:
         marks.append(f"in {reading.folder}")
     if line.retries is not None:
         marks.append("1 retry" if line.retries == 1 else f"{line.retries} retries")
+    if line.verify is not None:
+        marks.append(f"verify {command_text(line.verify)}")
     return [*parts, *(Content.styled(plain_line(mark, max_characters=_LONGEST_TITLE), "$secondary") for mark in marks)]
 
 

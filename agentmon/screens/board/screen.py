@@ -20,7 +20,14 @@ from agentmon.screens.bindings import BOARD
 from agentmon.screens.board.board_place import BoardPlace
 from agentmon.screens.board.card_changes import CardChanges, Move
 from agentmon.screens.frame import AttachRequested, FirstFrameShown, ServiceScreen
-from agentmon.screens.tasks.running import ask_kill, ask_run_choice, ask_stop, release_agent, run_tasks, stop_run
+from agentmon.screens.tasks.running import (
+    ask_kill,
+    ask_run_choice,
+    ask_stop,
+    release_agent,
+    run_tasks,
+    stop_run,
+)
 from agentmon.screens.wait_clock import WaitClock
 from agentmon.store.first_frame import read_first_board
 from agentmon.widgets.board_column import FOLDED_WIDTH, MIN_WIDTH, BoardColumn
@@ -72,6 +79,7 @@ _SORT_WORDS: Final = {
     BoardSort.CHANGED: "sorted by last change",
     BoardSort.STATE: "sorted by state",
 }
+_FOLDED_AT_FIRST: Final = frozenset({TaskStatus.REVIEW, TaskStatus.CANCELLED})
 _EMPTY_BOARD: Final = "No tasks yet.\n\nn makes the first one.\n? shows all keys.\n\nagentmon demo shows it at work."
 _EMPTY_COLUMN: Final = "Nothing here."
 _NOTHING_FOUND: Final = "Nothing fits the filter."
@@ -100,12 +108,14 @@ class BoardScreen(ServiceScreen[None]):
         self._workspace_root = workspace_root
         self._clock = clock or SystemClock()
         self._board = {
-            status: BoardColumn(
-                status, is_folded=status is TaskStatus.CANCELLED, id=f"column-{status.replace('_', '-')}"
-            )
+            status: BoardColumn(status, is_folded=status in _FOLDED_AT_FIRST, id=f"column-{status.replace('_', '-')}")
             for status in TaskStatus
         }
         self._current = self._board[TaskStatus.TODO]
+        self._has_review = True
+        """Whether what agents changed goes to Review; else that column is shown only where it has cards."""
+        self._is_review_left_alone = False
+        """Whether the person folded or unfolded it; before that it unfolds with its first card, and folds without."""
         self._first_shown = 0
         self._text_filter = ""
         self._marked: dict[TaskId, Card] = {}
@@ -241,9 +251,11 @@ class BoardScreen(ServiceScreen[None]):
             column.now = now
             if status in page.columns:
                 column.page = page.columns[status]
-        was_empty = self._is_empty
+        was_empty, had_review = self._is_empty, self._has_review
+        self._has_review = page.has_review
+        is_arranged_anew = self._fit_review() or had_review != self._has_review
         self._show_hints(total)
-        if was_empty != self._is_empty:
+        if was_empty != self._is_empty or is_arranged_anew:
             self._arrange()
         for column_page in page.columns.values():
             for at, card in enumerate(column_page.cards):
@@ -258,6 +270,20 @@ class BoardScreen(ServiceScreen[None]):
         self._pace()
         self._plan_waits()
         self._update_preview()
+
+    def _fit_review(self) -> bool:
+        """Fold the column Review while it is empty; return whether that changes anything."""
+        column = self._board[TaskStatus.REVIEW]
+        wanted = column.is_folded if self._is_review_left_alone else not column.total
+        is_other, column.is_folded = wanted != column.is_folded, wanted
+        return is_other
+
+    @property
+    def _columns(self) -> list[BoardColumn]:
+        """The columns that are in use, from left to right."""
+        review = self._board[TaskStatus.REVIEW]
+        is_used = self._has_review or review.total or review is self._current
+        return [column for column in self._board.values() if column is not review or is_used]
 
     def _take_sort(self, sort: BoardSort) -> None:
         """Take note of the stored order, but not while another one is being stored: the next key goes on from that."""
@@ -440,12 +466,13 @@ class BoardScreen(ServiceScreen[None]):
         self.set_class(is_beside, "-preview-beside")
         self.set_class(is_below, "-preview-below")
         room = width - width // 3 if is_beside else width
-        columns = list(self._board.values())
+        columns = self._columns
         shown = _columns_that_fit(columns, self._current, room, self._first_shown)
         self._first_shown = columns.index(shown[0])
         last_shown = columns.index(shown[-1])
-        for at, column in enumerate(columns):
+        for column in self._board.values():
             column.display = column in shown
+        for at, column in enumerate(columns):
             column.has_left = column is shown[0] and at > 0
             column.has_right = column is shown[-1] and last_shown < len(columns) - 1
 
@@ -535,7 +562,9 @@ class BoardScreen(ServiceScreen[None]):
     def on_board_column_opened(self, message: BoardColumn.Opened) -> None:
         """Open the card that was clicked twice."""
         message.stop()
-        self._open_task(message.task_id)
+        card = message.column.selected
+        if card is not None and card.task_id == message.task_id:
+            self._open(card)
 
     def on_board_column_fold_requested(self, message: BoardColumn.FoldRequested) -> None:
         """Fold or unfold the column whose heading was clicked."""
@@ -738,11 +767,12 @@ class BoardScreen(ServiceScreen[None]):
         self.set_focus(column)
 
     def _column_beside(self, column: BoardColumn, direction: int) -> BoardColumn:
-        columns = list(self._board.values())
+        columns = self._columns if column in self._columns else [column]
         return columns[max(0, min(columns.index(column) + direction, len(columns) - 1))]
 
     def _fold(self, column: BoardColumn) -> None:
         column.is_folded = not column.is_folded
+        self._is_review_left_alone = self._is_review_left_alone or column.status is TaskStatus.REVIEW
         self._arrange()
         self.call_after_refresh(self._update_preview)
 
@@ -913,6 +943,9 @@ class BoardScreen(ServiceScreen[None]):
         card = self._current.selected
         if card is None:
             return
+        if card.taken_number is not None and card.state is not LiveState.NEEDS_YOU:
+            self._changes.ask_let_go(card.task_id)
+            return
         if card.state is not LiveState.NEEDS_YOU:
             self.notify(f"{card.name} asks nothing; w goes to the next that needs you")
             return
@@ -951,9 +984,15 @@ class BoardScreen(ServiceScreen[None]):
     # Making and changing tasks.
 
     def action_open_task(self) -> None:
-        """Show all about the selected card."""
+        """Show all about the selected card; of one in Review, what was changed."""
         card = self._current.selected
         if card is not None:
+            self._open(card)
+
+    def _open(self, card: Card) -> None:
+        if card.status is TaskStatus.REVIEW and card.changed_files:
+            self.show_changes_of(card.task_id)
+        else:
             self._open_task(card.task_id)
 
     def _open_task(self, task_id: TaskId) -> None:
@@ -973,6 +1012,16 @@ class BoardScreen(ServiceScreen[None]):
         card = self._current.selected
         if card is not None:
             self.show_changes_of(card.task_id)
+
+    def action_show_worktrees(self) -> None:
+        """Show the worktrees of the workspaces that are shown, that of the selected card first."""
+        card = self._current.selected
+        task_id = None if card is None else card.task_id
+
+        async def show() -> None:
+            await self.show_worktrees(None if self._is_all else await self._chosen_place(), task_id)
+
+        self.open_dialog(show(), name="worktrees")
 
     def action_new_task(self) -> None:
         """Make a task in the editor."""
@@ -1181,7 +1230,7 @@ def _hidden_actions(card: Card | None) -> frozenset[str]:
             }
         )
     hidden = set()
-    if card.state is not LiveState.NEEDS_YOU:
+    if card.state is not LiveState.NEEDS_YOU and card.taken_number is None:
         hidden.add("show_request")
     if not is_ongoing(card) or not card.is_conversation:
         hidden.add("send_message")

@@ -30,18 +30,30 @@ class NameDialog(Guarded, ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [*NAME_DIALOG]
     AUTO_FOCUS = "Input"
 
-    def __init__(self, name: str, *, command: str, danger: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        command: str,
+        danger: str,
+        heading: str = "Allow what destroys things?",
+        deed: str = "allow it once",
+    ) -> None:
         """Make the dialog.
 
         Args:
             name: What has to be typed.
             command: What would be done, letter for letter.
             danger: What harm that does.
+            heading: The question.
+            deed: What is done when the name is typed.
         """
         super().__init__()
         self._name_to_type = name
         self._command = command
         self._danger = danger
+        self._heading = heading
+        self._deed = deed
 
     def compose(self) -> ComposeResult:
         """Yield what would be done, what harm that does, the field, and the keys."""
@@ -50,10 +62,10 @@ class NameDialog(Guarded, ModalScreen[str | None]):
         if len(command) > _LONGEST_COMMAND:
             command = f"{command[:_LONGEST_COMMAND]}…"
         with Vertical(id="dialog"):
-            yield Static(Content("Allow what destroys things?"), id="heading")
+            yield Static(Content(self._heading), id="heading")
             yield Static(Content(command), id="command")
             yield Static(Content(plain_lines(self._danger)), id="danger")
-            yield Static(Content.assemble("Type ", (name, "bold $warning"), " to allow it once."), id="ask")
+            yield Static(Content.assemble("Type ", (name, "bold $warning"), f" to {self._deed}."), id="ask")
             yield LineInput(id="name")
             yield Static(id="told")
         yield KeyFooter()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agentmon.screens.frame import ServicesGetter, WorkspaceGetter
 
 _TIPS: Final = (
-    ("Tasks, conversations, messages, tool calls, logs and documents, all at once.\n\n", "$text-muted"),
+    ("Tasks, conversations, messages, tool calls, changes, logs and documents.\n\n", "$text-muted"),
     ("fix login        ", "$primary"),
     ("both words; the last one may be cut off\n", ""),
     ('"exit code 1"    ', "$primary"),
@@ -46,7 +46,7 @@ _TIPS: Final = (
     ("retry -test      ", "$primary"),
     ("retry without test\n", ""),
     ("in:logs timeout  ", "$primary"),
-    ("only logs; also tasks, sessions, messages, operations, documents\n", ""),
+    ("only logs; also tasks, messages, operations, changes …\n", ""),
     ("#auth   #12      ", "$primary"),
     ("tasks with the label, the task of the number", ""),
 )
@@ -240,6 +240,10 @@ class SearchScreen(ServiceScreen[str]):
         if hit.kind is SearchKind.DOCUMENTS:
             found = await services.search.document(hit.key)
             page = None if found is None else DocumentDialog(*found)
+        elif hit.kind is SearchKind.CHANGES:
+            path = hit.context.split("\n", 1)[0]
+            self.show_changes_of(TaskId(str(hit.task_id)), ExecutionId(str(hit.execution_id)), spot=(path, 0))
+            return
         elif hit.kind in {SearchKind.TASKS, SearchKind.LOGS}:
             from agentmon.screens.tasks.task_page import TaskPage  # noqa: PLC0415 - not needed before
 

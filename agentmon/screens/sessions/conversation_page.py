@@ -11,6 +11,7 @@ from textual.widgets import Static
 from agentmon.domain.amounts import DOLLARS, calls_text, count_text
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.screens.bindings import CONVERSATION
+from agentmon.screens.changes.undoing import undo_call
 from agentmon.screens.frame import AttachRequested, ServiceScreen
 from agentmon.screens.sessions.conversation_source import DRAFT_POLL_INTERVAL_S, Conversation, ConversationSource
 from agentmon.screens.sessions.session_actions import fork, go_on, session_title
@@ -74,7 +75,7 @@ class ConversationPage(ServiceScreen[None]):
         self._clock = clock
         self._money = DOLLARS
         self._source = ConversationSource(listing.session.id)
-        self._has_request = False
+        self._has_request = self._has_changes = False
         self._draft_poll: Timer | None = None
         self.is_loaded = False
         """Whether the conversation was read."""
@@ -104,6 +105,7 @@ class ConversationPage(ServiceScreen[None]):
         self._has_request = any(
             isinstance(block, AskBlock) and block.approval.status is ApprovalStatus.PENDING for block in shown.blocks
         )
+        self._has_changes = any(one.changes is not None for one in shown.operations)
         with self.app.batch_update():
             self._show_heading()
             self._show(shown)
@@ -124,6 +126,8 @@ class ConversationPage(ServiceScreen[None]):
             return True if self._has_request and listing.session.task_id is not None else None
         if action in _ON_RUNS and listing.newest_execution_id is None:
             return None
+        if action == "undo_call":
+            return self._has_changes
         if action == "fork":
             return None if listing.session.cannot_fork else True
         if action == "open_task":
@@ -170,6 +174,10 @@ class ConversationPage(ServiceScreen[None]):
     def action_fork(self) -> None:
         """Go on with a copy of it."""
         self.open_dialog(fork(self, self._listing), name="fork")
+
+    def action_undo_call(self) -> None:
+        """Undo what the tool call under the cursor changed, after showing what that does."""
+        self.open_dialog(undo_call(self, self.query_one(ConversationPane).selected_call), name="undo")
 
     def action_open_task(self) -> None:
         """Show its task."""

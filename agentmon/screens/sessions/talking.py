@@ -40,13 +40,16 @@ class _Way(NamedTuple):
     """The conversation whose history a fresh one gets, since its agent cannot resume it."""
 
 
-async def send_message(screen: ServiceScreen[None], *task_ids: TaskId, text: str = "") -> bool:
+async def send_message(
+    screen: ServiceScreen[None], *task_ids: TaskId, text: str = "", comment_ids: Sequence[str] = ()
+) -> bool:
     """Let the person write to the agents of the tasks, say what becomes of it, and send it. Must run in a worker.
 
     Args:
         screen: Where it is written.
         task_ids: Whose agents.
         text: What stands there at first.
+        comment_ids: The comments on changes that it consists of, which are noted as sent.
 
     Returns:
         Whether anything was sent; of several tasks, those that cannot be spoken to are told and left out.
@@ -74,10 +77,12 @@ async def send_message(screen: ServiceScreen[None], *task_ids: TaskId, text: str
     for task, to_task in reached:
         try:
             if to_task.handed_over is not None:
-                await services.sessions.restart(to_task.handed_over, said, actor=services.actor)
+                await services.sessions.restart(
+                    to_task.handed_over, said, comment_ids=comment_ids, actor=services.actor
+                )
                 screen.notify(f"#{task.number} goes on in a fresh conversation with the history")
                 continue
-            sent = await services.conversations.send(task.id, said, actor=services.actor)
+            sent = await services.conversations.send(task.id, said, comment_ids=comment_ids, actor=services.actor)
         except AgentmonError as error:
             if len(reached) == 1:
                 raise

@@ -1,4 +1,4 @@
-"""The part of the task editor that is seldom needed: retries, budget, schedule, environment, more for the prompt."""
+"""The part of the task editor that is seldom needed: limits, verification, worktree, schedule, environment, prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from agentmon.domain.amounts import DOLLARS
 from agentmon.domain.errors import UsageError
 from agentmon.domain.money_text import parse_money
 from agentmon.domain.plain_text import plain_line
+from agentmon.domain.verifications import command_text, read_optional_command
 from agentmon.runners.task_environment import environment_text, read_environment
+from agentmon.screens.isolation_field import BaseField, IsolationField
 from agentmon.screens.tasks.schedule_field import ScheduleField
 from agentmon.widgets.form import FormField, LineInput, TextBox, plain_paragraphs
 from agentmon.widgets.guarded import Guarded
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 MAX_RETRIES: Final = 99
 _ENVIRONMENT_HELP: Final = "API_KEY is taken from your environment at each run and never stored; MODE=fast is stored"
+_VERIFY_HELP: Final = "has to pass before its work counts as done; empty: what program or workspace says; none: nothing"
 _BUDGET_HELP: Final = "for all its runs together"
 
 
@@ -35,7 +38,7 @@ class MoreChoice:
     """What was filled in."""
 
     context: InputContext
-    """That of the start with retries, environment and prompt additions in their places."""
+    """That of the start with what was filled in here in its place."""
     schedule: Schedule | None
     budget_nano: int | None
 
@@ -60,6 +63,10 @@ class MoreFields(Guarded, Vertical):
         self._first_budget_text = "" if budget_nano is None else money.typed_text(budget_nano)
         self._budget = LineInput(self._first_budget_text, placeholder=f"{money.symbol}5", id="budget")
         self._budget_field = FormField("Budget", self._budget)
+        self._first_verify_text = command_text(context.verify)
+        self._verify = LineInput(self._first_verify_text, placeholder="make test", id="verify")
+        self._isolation = IsolationField(context.isolation, default="as its agent says")
+        self._base = BaseField(context.base)
         self.schedule = ScheduleField(start.schedule, clock=clock)
         self._environment = LineInput(environment_text(context), placeholder="API_KEY MODE=fast", id="environment")
         self._environment_field = FormField("Environment", self._environment, help_text=_ENVIRONMENT_HELP)
@@ -73,6 +80,10 @@ class MoreFields(Guarded, Vertical):
         with Horizontal(id="limits"):
             yield self._retries_field
             yield self._budget_field
+        yield FormField("Verification", self._verify, help_text=_VERIFY_HELP)
+        with Horizontal(id="place"):
+            yield self._isolation
+            yield self._base
         yield self.schedule
         yield self._environment_field
         yield self._prompt_field
@@ -87,6 +98,9 @@ class MoreFields(Guarded, Vertical):
         return (
             self._retries.value,
             self._budget.value,
+            self._verify.value,
+            self._isolation.chosen,
+            self._base.typed,
             self._environment.value,
             self._prompt.text,
             *self.schedule.typed,
@@ -99,6 +113,9 @@ class MoreFields(Guarded, Vertical):
         parts = [
             "" if retries in {"", "0"} else f"retries {retries}",
             f"budget {self._budget.value.strip()}" if self._budget.value.strip() else "",
+            f"verify {self._verify.value.strip()}" if self._verify.value.strip() else "",
+            self._isolation.summary,
+            f"base {self._base.typed}" if self._base.typed else "",
             f"schedule {self.schedule.typed[0]}" if self.schedule.typed[0] else "",
             self._environment.value.strip(),
             "prompt" if self._prompt.text.strip() else "",
@@ -112,6 +129,8 @@ class MoreFields(Guarded, Vertical):
             return self._retries_field
         if self._budget_field.error:
             return self._budget_field
+        if self._base.error:
+            return self._base
         if self.schedule.first_wrong is not None:
             return self.schedule.first_wrong
         return self._environment_field if self._environment_field.error else None
@@ -121,21 +140,27 @@ class MoreFields(Guarded, Vertical):
         for one in (self._retries_field, self._budget_field, self._environment_field):
             one.clear()
         retries, budget_nano, environment = self._read_retries(), self._read_budget(), self._read_environment()
+        base = self._base.read()
         schedule = await self.schedule.read()
         if retries is None or environment is None or self.first_wrong is not None:
             return None
         additions = self._prompt.text
-        before = self._start.input_context.prompt_additions
+        context_before = self._start.input_context
+        before = context_before.prompt_additions
+        is_verify_kept = self._verify.value == plain_line(self._first_verify_text)
         context = replace(
             environment,
+            verify=context_before.verify if is_verify_kept else read_optional_command(self._verify.value),
             max_retries=retries,
+            isolation=self._isolation.chosen,
+            base=base,
             prompt_additions=before if additions == plain_paragraphs(before) else additions,
         )
         return MoreChoice(context=context, schedule=schedule, budget_nano=budget_nano)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Take errors away while the person mends them, and tell what is worth to be known of a variable."""
-        for one in (self._retries_field, self._budget_field, self._environment_field):
+        for one in (self._retries_field, self._budget_field, self._base, self._environment_field):
             if one.control is event.input:
                 one.clear_when_changed()
         if event.input is self._environment:

@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widgets import Input, Select, Static
 
+from agentmon.domain.agents import ToolType
+from agentmon.domain.executions import ConversationStart
 from agentmon.domain.plain_text import plain_line
+from agentmon.domain.worktrees import Isolation, shared_folder_note
 from agentmon.screens.bindings import RUN_DIALOG
+from agentmon.screens.isolation_field import BaseField, IsolationField
 from agentmon.screens.tasks.conversation_form import ConversationChoice, ConversationForm
 from agentmon.screens.tasks.program_form import ProgramForm
+from agentmon.widgets.form import FormField, LineInput
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.key_footer import KeyFooter
+from agentmon.widgets.label_suggester import LabelSuggester
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
     from agentmon.screens.tasks.start_note import JudgeFinder
 
 _LONGEST_TITLE: Final = 200
+_ONE_RUN: Final = "For this run only; the task stays as it is."
+_SEVERAL: Final = "Each agent works on a card and in a worktree of its own; you take one."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +49,11 @@ class RunChoice:
     args: Mapping[str, object] = field(default_factory=dict)
     conversation: ConversationChoice = field(default_factory=ConversationChoice)
     """How an AI agent begins."""
+    isolation: Isolation | None = None
+    base: str | None = None
+    """Where it works, and what its worktree is made from; None leaves it to the task."""
+    also: tuple[str, ...] = ()
+    """Agents that do the same, each on a card of its own."""
 
 
 class RunDialog(Guarded, ModalScreen[RunChoice | None]):
@@ -59,6 +72,7 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
         executions: tuple[Execution, ...] = (),
         sessions: tuple[Session, ...] = (),
         others: int = 0,
+        beside: Sequence[int] = (),
         find_judge: JudgeFinder | None = None,
     ) -> None:
         """Make the dialog.
@@ -69,12 +83,20 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
             executions: Of the task, newest first.
             sessions: Of these executions.
             others: How many other tasks are run with the same choice.
+            beside: Numbers of the tasks whose AI agents work in its folder.
             find_judge: Returns what says how dangerous a command line is; None says nothing of it.
         """
         super().__init__()
+        self._beside = tuple(beside)
+        self._isolation = IsolationField(None, default="as the task says")
+        self._base = BaseField(None, default="as the task says")
         self._conversation = ConversationForm(executions, sessions)
         self._asked = task
         self._others = others
+        self._slugs = [one.slug for one in agents if one.tool_type is ToolType.AI_AGENT]
+        self._also = LineInput(placeholder=f"more agents, such as {' '.join(self._slugs[:2])}", id="also")
+        self._also.suggester = LabelSuggester(self._slugs)
+        self._also_field = FormField("Also", self._also)
         slug = next((agent.slug for agent in agents if agent.id == task.assignee_agent_id), None)
         self._program = ProgramForm(
             agents=agents,
@@ -94,8 +116,11 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
             yield Static(heading, id="heading")
             with VerticalScroll(id="fields", can_focus=False):
                 yield self._program
+                yield self._also_field
                 yield self._conversation
-            yield Static(Content("For this run only; the task stays as it is."), id="scope")
+                yield self._isolation
+                yield self._base
+            yield Static(Content(_ONE_RUN), id="scope")
             yield KeyFooter()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - Textual's
@@ -115,6 +140,14 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
         conversation = self._conversation.read()
         if conversation is None:
             return
+        base = self._base.read()
+        if self._base.error:
+            self._base.focus_control()
+            return
+        also = self._read_also(conversation)
+        if also is None:
+            self._also_field.focus_control()
+            return
         self._is_over = True
         self.dismiss(
             RunChoice(
@@ -122,6 +155,9 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
                 capability_key=choice.capability_key,
                 args=choice.args,
                 conversation=conversation,
+                isolation=Isolation.WORKTREE if also else self._isolation.chosen,
+                base=base,
+                also=also,
             ),
         )
 
@@ -140,6 +176,43 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
         """Ask how it begins where it is an AI agent."""
         message.stop()
         self._conversation.show_agent(message.agent, message.capability)
+        is_agent = message.agent is not None and message.agent.tool_type is ToolType.AI_AGENT
+        self._also_field.display = is_agent and not self._others
+        self._say_scope()
+
+    def on_select_changed(self, event: Select.Changed) -> None:
+        """Say what happens in a folder in which others work."""
+        if event.select is self._isolation.control:
+            is_shared = bool(self._beside) and event.value == Isolation.FOLDER
+            self._isolation.show_note(shared_folder_note(self._beside) if is_shared else "")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Say what becomes of further agents."""
+        if event.input is self._also:
+            self._also_field.clear_when_changed()
+            self._say_scope()
+
+    def _say_scope(self) -> None:
+        self.query_one("#scope", Static).update(Content(_SEVERAL if self._typed_also else _ONE_RUN), layout=False)
+
+    @property
+    def _typed_also(self) -> list[str]:
+        """The further agents that were typed; none while they are not asked for."""
+        return self._also.value.replace(",", " ").split() if self._also_field.display else []
+
+    def _read_also(self, conversation: ConversationChoice) -> tuple[str, ...] | None:
+        """Return the further agents, or show what is wrong and return None."""
+        also = [slug.removeprefix("@") for slug in self._typed_also]
+        unknown = next((slug for slug in also if slug not in self._slugs), None)
+        if unknown is not None:
+            self._also_field.show_error(f"there is no AI agent {unknown}", hint=" ".join(self._slugs))
+        elif also and conversation.start is not ConversationStart.FRESH:
+            self._also_field.show_error("several agents cannot go on with one conversation")
+        elif also and self._isolation.chosen is Isolation.FOLDER:
+            self._also_field.show_error("several agents cannot work in one folder: each gets a worktree")
+        else:
+            return tuple(also)
+        return None
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Run from the command; go on to the next field from the others."""

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import AgentmonError, ConflictError, WaitsForTasksError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.live_state import numbers_text, short_moment
+from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import awaited_text
+from agentmon.domain.worktrees import Isolation
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.guarded import Failed
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from agentmon.bootstrap import Services
     from agentmon.domain.agents import Agent
+    from agentmon.domain.board import Card
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import TaskId
     from agentmon.screens.frame import ServiceScreen
@@ -28,6 +31,15 @@ _QUEUE: Final = "queue"
 _ANYWAY: Final = "anyway"
 _DROP: Final = "drop"
 _STOP: Final = "stop"
+_WORKTREE: Final = "worktree"
+_IN_TURN: Final = "in-turn"
+_AT_ONCE: Final = "at-once"
+_PLACE_SETTINGS: Final = {
+    _WORKTREE: {"isolation": Isolation.AUTO.value},
+    _IN_TURN: {"isolation": Isolation.FOLDER.value, "max_per_folder": "1"},
+    _AT_ONCE: {"isolation": Isolation.FOLDER.value, "max_per_folder": "0"},
+}
+"""What an answer means for a workspace from then on."""
 
 
 async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId, *, others: int = 0) -> RunChoice | None:
@@ -46,9 +58,17 @@ async def ask_run_choice(screen: ServiceScreen[None], task_id: TaskId, *, others
     sessions = await services.sessions.of_task(task_id)
     executions = () if others else await services.executions.of_task(task_id)
     agents = await services.agents.list(workspace_id=task.workspace_id)
-    finder = judge_finder(services)
+    workspace = await services.workspaces.get(task.workspace_id)
     return await screen.ask(
-        RunDialog(agents=agents, task=task, executions=executions, sessions=sessions, others=others, find_judge=finder)
+        RunDialog(
+            agents=agents,
+            task=task,
+            executions=executions,
+            sessions=sessions,
+            others=others,
+            beside=await services.queue.numbers_in_folder(task, workspace),
+            find_judge=judge_finder(services),
+        )
     )
 
 
@@ -66,7 +86,8 @@ async def run_tasks(
     try:
         for task_id in task_ids:
             try:
-                queued.append(await _run(screen, services, task_id, choice, now=now))
+                if await _choose_place(screen, services, task_id, choice):
+                    queued.append(await _run(screen, services, task_id, choice, now=now))
             except WaitsForTasksError:
                 waiting.append(task_id)
             except AgentmonError as error:
@@ -99,6 +120,24 @@ async def stop_run(screen: ServiceScreen[None], task_id: TaskId, *, kill: bool =
         session = None if stopped.session_id is None else await services.sessions.get(stopped.session_id)
         is_resumable = session is not None and not session.cannot_resume
         screen.notify(f"Stopping #{task.number}{' · m resumes its conversation' if is_resumable else ''}")
+
+
+async def verify_run(screen: ServiceScreen[None], task_id: TaskId, run: Execution | None) -> None:
+    """Verify a run that is over, the newest one for None, and say how that ended."""
+    services = await screen.services()
+    task = await services.tasks.get(task_id)
+    run = run or await services.executions.newest(task_id)
+    if run is None:
+        raise ConflictError(f"#{task.number} has not run yet", hint="r runs it")
+    command = await services.verifications.command(task, run)
+    screen.notify(f"Verifying #{task.number}: {even_line(command, max_characters=_LONGEST_TITLE)}")
+    verification = await services.verifications.verify(task, run, command, actor=services.actor)
+    # The page may be closed by now.
+    screen.app.notify(
+        f"#{task.number} {verification.verdict.text}",
+        severity="error" if verification.failure else "information",
+        markup=False,
+    )
 
 
 async def decide_waiting(screen: ServiceScreen[None], task_id: TaskId) -> None:
@@ -135,6 +174,46 @@ async def decide_waiting(screen: ServiceScreen[None], task_id: TaskId) -> None:
             screen.notify(f"#{task.number} no longer waits for {dropped}")
         elif answer == _STOP:
             await services.queue.stop(task_id, actor=services.actor)
+    finally:
+        screen.request_refresh()
+
+
+async def ask_let_go(screen: ServiceScreen[None], task_id: TaskId) -> list[Card]:
+    """Return which alternatives are let go, since another one was taken: asks where one was and others are open.
+
+    Must run in a worker.
+    """
+    from agentmon.screens.dialogs.confirm import ConfirmDialog  # noqa: PLC0415 - not part of the first frame
+
+    services = await screen.services()
+    cards = await services.board.alternatives(task_id)
+    taken = next((card for card in cards if card.status is TaskStatus.DONE), None)
+    left = [card for card in cards if card.is_on_offer]
+    if taken is None or not left:
+        return []
+    names = numbers_text([card.number for card in left])
+    title = even_line(taken.title, max_characters=_LONGEST_TITLE)
+    them = "it" if len(left) == 1 else "them"
+    question = f"#{taken.number} {title} was taken. Let {names} go?"
+    loss = (
+        f"Cancels {names} and stops what runs. Worktrees and branches stay: T shows and removes them."
+        f"\nNo keeps {them} for now; y on the card asks again."
+    )
+    return left if await screen.ask(ConfirmDialog(question, loss=loss, yes="Let go")) else []
+
+
+async def let_go(screen: ServiceScreen[None], task_id: TaskId) -> None:
+    """Let the alternatives go that were not taken, once that was answered.
+
+    Must run in a worker.
+    """
+    left = await ask_let_go(screen, task_id)
+    if not left:
+        return
+    services = await screen.services()
+    try:
+        await services.queue.let_go(task_id, actor=services.actor)
+        screen.notify(f"Let {numbers_text([card.number for card in left])} go · T shows what is left")
     finally:
         screen.request_refresh()
 
@@ -201,6 +280,43 @@ def named_tasks(tasks: Sequence[tuple[int | str, str]]) -> list[str]:
     return [*names[:_MOST_NAMED], f"and {left_out} more"] if left_out > 0 else names
 
 
+async def _choose_place(
+    screen: ServiceScreen[None], services: Services, task_id: TaskId, choice: RunChoice | None
+) -> bool:
+    """Ask once for a workspace what becomes of a run in a repository in which another AI agent works.
+
+    Returns:
+        Whether the run is to start; what was answered holds for the workspace from then on.
+    """
+    from agentmon.screens.dialogs.choice import Answer, ChoiceDialog  # noqa: PLC0415 - not part of the first frame
+
+    agent_slug, isolation = (None, None) if choice is None else (choice.agent_slug, choice.isolation)
+    try:
+        beside = await services.queue.look_beside(task_id, agent_slug=agent_slug, isolation=isolation)
+    except AgentmonError:
+        # Whatever is wrong with the task, its run tells.
+        return True
+    if beside is None or beside.is_chosen or not beside.can_isolate:
+        return True
+    task = await services.tasks.get(task_id)
+    who = numbers_text(beside.numbers)
+    works = "works" if len(beside.numbers) == 1 else "work"
+    question = f"{who} {works} in this repository. Where does #{task.number} work?"
+    detail = (
+        "Own worktree: in a copy with a branch of its own, merged later.  One after another: in the folder, once the"
+        " other is done.  At once: in the folder, where one can overwrite, stash or reset what the other edits.\n"
+        "Remembered for this workspace; workspace.isolation and workspace.max_per_folder in the settings change it."
+    )
+    answers = [Answer(_WORKTREE, "Own worktree"), Answer(_IN_TURN, "One after another"), Answer(_AT_ONCE, "At once")]
+    answer = await screen.ask(ChoiceDialog(question, detail=detail, answers=answers))
+    if answer is None:
+        return False
+    workspace = await services.workspaces.get(task.workspace_id)
+    for name, text in _PLACE_SETTINGS[answer].items():
+        await services.settings.set(f"workspace.{name}", text, actor=services.actor, workspace=workspace)
+    return True
+
+
 async def _run(
     screen: ServiceScreen[None],
     services: Services,
@@ -234,6 +350,9 @@ async def _run(
             model=conversation.model,
             permission_mode=conversation.permission_mode,
             own_screen=conversation.own_screen,
+            isolation=None if choice is None else choice.isolation,
+            base=None if choice is None else choice.base,
+            also=() if choice is None else choice.also,
         )
     except ConflictError as error:
         if waited is None or isinstance(error, WaitsForTasksError):
@@ -244,6 +363,10 @@ async def _run(
         task = await services.tasks.get(task_id)
         screen.notify(f"#{task.number} is queued already: {obstacle}")
         return waited
+    if choice is not None and choice.also:
+        runs = await services.queue.queued_with(execution)
+        numbers = [(await services.tasks.get(one.task_id)).number for one in runs]
+        screen.notify(f"{numbers_text(numbers)} are alternatives; = in the changes compares them")
     obstacle = await _obstacle(services, execution, now=now)
     is_hastened = waited is not None and waited.id == execution.id
     if obstacle or is_hastened:

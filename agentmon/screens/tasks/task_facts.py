@@ -18,9 +18,11 @@ from agentmon.domain.execution_status import ExecutionStatus, WaitReason
 from agentmon.domain.labels import labels_text
 from agentmon.domain.live_state import LiveState, short_moment
 from agentmon.domain.moments import moment_words
+from agentmon.domain.overlaps import overlap_notes
 from agentmon.domain.spending import Spent
 from agentmon.domain.task_status import AwaitedState
 from agentmon.domain.tasks import awaited_text
+from agentmon.domain.verifications import command_text
 from agentmon.screens.tasks.command_preview import find_recorded_command, planned_command
 from agentmon.screens.tasks.start_note import judge_finder, start_note
 from agentmon.services.explaining import folder_words
@@ -36,9 +38,11 @@ if TYPE_CHECKING:
     from agentmon.bootstrap import Services
     from agentmon.domain.agents import Agent, Capability
     from agentmon.domain.amounts import MoneyFormat
+    from agentmon.domain.board import Card
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import AgentId, CapabilityId, TaskId
     from agentmon.domain.pause import QueuePause
+    from agentmon.domain.pull_requests import PullRequest
     from agentmon.domain.tasks import AwaitedTask, Schedule, Task, Workspace
     from agentmon.domain.worktrees import Worktree
 
@@ -51,8 +55,11 @@ FACT_NAMES: Final = (
     "Command",
     "Folder",
     "Worktree",
+    "Pull request",
     "Environment",
     "Changes",
+    "Verification",
+    "Alternatives",
     "Cost",
     "Retries",
     "Parent",
@@ -78,6 +85,8 @@ class TaskFacts:
     """By all of them."""
     agents: dict[AgentId, Agent] = field(default_factory=dict)
     capabilities: dict[CapabilityId, Capability] = field(default_factory=dict)
+    alternatives: tuple[Card, ...] = ()
+    """With its own card; none for a task without any."""
     waits_for: tuple[AwaitedTask, ...] = ()
     """What it waits for or has waited for."""
     needed_by: tuple[Task, ...] = ()
@@ -87,12 +96,18 @@ class TaskFacts:
     history: tuple[TaskEvent, ...] = ()
     workspace_root: str = ""
     worktree: Worktree | None = None
+    pull_request: PullRequest | None = None
     folder_holder: int | None = None
     """The task whose run works in the folder in which a queued one of this task would."""
     money: MoneyFormat = DOLLARS
     command: str = ""
     danger: str = ""
     """What harm the next run does; empty when there is nothing to say."""
+
+    @property
+    def taken_number(self) -> int | None:
+        """The alternative that was taken instead of it; None while it may still be taken itself, or was."""
+        return next((card.taken_number for card in self.alternatives if card.task_id == self.task.id), None)
 
     @property
     def newest(self) -> Execution | None:
@@ -146,6 +161,7 @@ async def read_task_facts(services: Services, workspace: Workspace, task_id: Tas
         spent=(await services.board.spent([task_id])).get(task_id, Spent()),
         agents=agents,
         capabilities={one.id: one for agent in agents.values() for one in agent.capabilities},
+        alternatives=await services.board.alternatives(task_id),
         waits_for=await services.tasks.dependencies(task_id),
         needed_by=tuple(graph.tasks[other] for other in graph.needed_by.get(task_id, ())),
         parent=await _find_parent(services, task),
@@ -154,6 +170,7 @@ async def read_task_facts(services: Services, workspace: Workspace, task_id: Tas
         history=await services.audit.of_task(task_id),
         workspace_root=workspace.root_path,
         worktree=await services.worktrees.of_task(task_id),
+        pull_request=await services.pull_requests.of_task(task_id),
         folder_holder=await services.queue.find_folder_holder(task_id),
         money=await services.settings.money(),
     )
@@ -178,8 +195,11 @@ def fact_lines(facts: TaskFacts, now: datetime) -> dict[str, Content]:
         "Danger": Content.styled(even_line(facts.danger, max_characters=4000), "$warning"),
         "Folder": _line(context.working_dir or f"{facts.workspace_root}  (the workspace)"),
         "Worktree": _line("" if facts.worktree is None else _worktree_words(facts.worktree)),
+        "Pull request": _line("" if facts.pull_request is None else _pull_request_words(facts.pull_request)),
         "Environment": _line(", ".join(given)),
         "Changes": _line(_change_words(facts)),
+        "Verification": _line(_verification_words(facts)),
+        "Alternatives": _alternative_lines(facts, now),
         "Cost": _line(_cost_words(facts)),
         "Retries": _line(str(context.max_retries) if context.max_retries else ""),
         "Parent": Content("") if facts.parent is None else _task_line(facts.parent),
@@ -212,6 +232,14 @@ def _change_words(facts: TaskFacts) -> str:
         if run.snapshot_note and run.before_snapshot is None:
             return f"not known: {run.snapshot_note}"
     return ""
+
+
+def _verification_words(facts: TaskFacts) -> str:
+    """Return how the newest run was verified, and with what; else what the task says that its work has to pass."""
+    verdict = facts.executions[0].verification if facts.executions else None
+    if verdict is None:
+        return command_text(facts.task.input_context.verify)
+    return f"{verdict.text} · {verdict.command}  (its output: s in the log)"
 
 
 def try_words(execution: Execution) -> str:
@@ -259,6 +287,9 @@ async def _find_parent(services: Services, task: Task) -> Task | None:
 
 def _now_lines(facts: TaskFacts, now: datetime) -> list[str]:
     """Return why the newest run does not go on, and what helps; none when it does."""
+    taken = facts.taken_number
+    if taken is not None:
+        return [f"#{taken} was taken instead · y lets this one go"]
     newest = facts.newest
     if newest is None:
         return []
@@ -278,6 +309,7 @@ def _now_lines(facts: TaskFacts, now: datetime) -> list[str]:
             lines = ["its host ended without a word: killed, or the machine went down · r runs it again"]
         case _:
             pass
+    lines += [f"⚠ {even_line(note, max_characters=300)}" for note in overlap_notes(newest, facts.task.number)]
     lines.append(even_line(newest.journal_problem or ""))
     return [line for line in lines if line]
 
@@ -323,6 +355,22 @@ def _cost_words(facts: TaskFacts) -> str:
     return f"{spent} in {facts.spent.runs:,} runs" if spent and facts.spent.runs > 1 else spent
 
 
+def _alternative_lines(facts: TaskFacts, now: datetime) -> Content:
+    """Return a line for each of the cards that are done for the same, with what there is to compare."""
+    lines = []
+    for card in facts.alternatives:
+        words = "  ".join(filter(None, card.figures(now)))
+        style = "bold" if card.task_id == facts.task.id else ""
+        lines.append(
+            Content.assemble(
+                (f"#{card.number} ", "$text-muted"),
+                (even_line(words), style),
+                (f"  {card.status.label}", "$text-muted"),
+            )
+        )
+    return Content("\n").join(lines)
+
+
 def _subtasks_heading(subtasks: Sequence[Task]) -> str:
     closed = sum(not task.status.is_open for task in subtasks)
     return f"{subtask_words(len(subtasks), closed)} closed" if subtasks else ""
@@ -340,6 +388,11 @@ def _task_line(task: Task) -> Content:
     mark = "✓ " if not task.status.is_open else "◌ "
     title = even_line(task.title, max_characters=120)
     return Content.assemble(mark, (f"#{task.number} ", "$text-muted"), title, (f"  {task.state_label}", "$text-muted"))
+
+
+def _pull_request_words(one: PullRequest) -> str:
+    problem = f"  ({one.error})" if one.error else ""
+    return f"{one.label}  {one.url}{problem}"
 
 
 def _worktree_words(worktree: Worktree) -> str:

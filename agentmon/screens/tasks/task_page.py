@@ -14,15 +14,25 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.execution_columns import ExecutionColumn
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.executions import ExecutionListing
+from agentmon.domain.executions import ExecutionListing, run_to_review
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import Priority
 from agentmon.screens.bindings import TASK_PAGE
+from agentmon.screens.changes.pane import ChangesPane
+from agentmon.screens.changes.undoing import undo_call
 from agentmon.screens.frame import AttachRequested
 from agentmon.screens.sessions.conversation_source import DRAFT_POLL_INTERVAL_S, Conversation, ConversationSource
 from agentmon.screens.sessions.talking import change_agent, interrupt, send_message, show_request
 from agentmon.screens.tasks.editing import edit_task
-from agentmon.screens.tasks.running import ask_kill, ask_run_choice, release_agent, run_tasks, stop_run
+from agentmon.screens.tasks.running import (
+    ask_kill,
+    ask_run_choice,
+    let_go,
+    release_agent,
+    run_tasks,
+    stop_run,
+    verify_run,
+)
 from agentmon.screens.tasks.same_place import block_key, log_offset
 from agentmon.screens.tasks.task_facts import (
     FACT_NAMES,
@@ -40,6 +50,7 @@ from agentmon.widgets.cells import even_line
 from agentmon.widgets.conversation_pane import ConversationPane
 from agentmon.widgets.execution_table import ExecutionTable
 from agentmon.widgets.fact_list import FactList
+from agentmon.widgets.guarded import Failed
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.local_time import local_time_text
 from agentmon.widgets.log_pane import LogPane
@@ -73,6 +84,7 @@ _TABS: Final = {
     "log": "Log",
     "conversation": "Conversation",
     "operations": "Operations",
+    "changes": "Changes",
     "audit": "Audit",
 }
 _LONGEST_TITLE: Final = 10_000
@@ -105,7 +117,7 @@ _NEVER_RUN: Final = Content.assemble("Never run. Press ", ("r", "$primary bold")
 
 
 class TaskPage(TaskLogScreen):
-    """One task with its details, log, conversation, tool calls and audit trail, all live."""
+    """One task with its details, log, conversation, tool calls, changes and audit trail, all live."""
 
     CSS_PATH = "task_page.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*TASK_PAGE]
@@ -172,6 +184,7 @@ class TaskPage(TaskLogScreen):
             with Vertical(id="operations"):
                 yield Static(id="operations-heading")
                 yield RowTable(OPERATION_COLUMNS, id="operations-table")
+            yield ChangesPane(self._task_id, is_whole=False, id="changes")
             yield AuditList(clock=self._clock, id="audit")
         yield KeyFooter()
 
@@ -204,6 +217,7 @@ class TaskPage(TaskLogScreen):
             audit.folder = snapshot.workspace_root
             audit.history = snapshot.history
         await self.query_one("#description", MarkdownText).show(snapshot.task.description)
+        await self._show_changes(services, snapshot)
         self._go_to_spot()
         self._run_clocks()
         self._plan_waits()
@@ -227,22 +241,27 @@ class TaskPage(TaskLogScreen):
         if action == "release_agent":
             return True if self._run_agent is not None else None
         if action == "show_request":
-            return True if newest is not None and newest.live_state is LiveState.NEEDS_YOU else None
+            return True if self._needs_you or self._is_left_over else None
         if action == "send_message":
             return True if newest is not None and newest.mode.is_conversation else None
         if action == "interrupt":
             return True if newest is not None and newest.status.is_live and newest.mode.is_conversation else None
         if action == "change_agent":
             return True if newest is not None and newest.status.is_live and newest.mode.is_protocol else None
+        if action == "undo_call":
+            has_changes = any(one.changes is not None for one in self._conversation.operations)
+            return self._tab in {"conversation", "operations"} and has_changes
         if action == "pick":
-            return self._tab in {"details", "conversation", "operations"} and newest is not None
+            return self._tab in {"details", "conversation", "operations", "changes"} and newest is not None
         return super().check_action(action, parameters)
 
     def action_close(self) -> None:
-        """Leave the search, the mark or the filter of the log; without any, go back to where the page was opened."""
-        pane = self.query_one(LogPane)
+        """Leave the search or what else is open in the tab; without any, go back to where the page was opened."""
+        pane, changes = self.query_one(LogPane), self.query_one(ChangesPane)
         if self._tab == "log" and pane.has_something_open:
             pane.step_back()
+        elif self._tab == "changes" and changes.has_something_open:
+            changes.step_back()
         else:
             self.dismiss(None)
 
@@ -283,9 +302,37 @@ class TaskPage(TaskLogScreen):
             self.post_message(AttachRequested(newest.id))
 
     def action_show_changes(self) -> None:
-        """Show what the run whose log is shown changed."""
-        picked = self._picked
-        self.show_changes_of(self._task_id, None if picked is None else picked.id)
+        """Show what the run that was picked changed, or else the newest that changed something."""
+        picked = self._reviewed
+        spot = self.query_one(ChangesPane).spot if self._tab == "changes" else None
+        self.show_changes_of(self._task_id, None if picked is None else picked.id, spot=spot)
+
+    def action_undo_call(self) -> None:
+        """Undo what the tool call under the cursor changed, after showing what that does."""
+        operation = self.query_one(ConversationPane).selected_call
+        if self._tab == "operations":
+            key = self.query_one("#operations-table", RowTable).selected_key
+            operation = next((one for one in self._conversation.operations if one.id == key), None)
+        self.open_dialog(undo_call(self, operation), name="undo")
+
+    def action_verify(self) -> None:
+        """Verify the run whose log is shown; that goes on when the page is left."""
+
+        async def verify() -> None:
+            try:
+                await verify_run(self, self._task_id, self._picked)
+            except Exception as error:  # noqa: BLE001 - as of all that a key begins, it is told what failed
+                self.app.post_message(Failed(error))
+
+        self.app.run_worker(verify(), name=f"verify {self._task_id}", exit_on_error=False)
+
+    def action_show_worktrees(self) -> None:
+        """Show the worktrees of the workspace, that of the task first."""
+
+        async def show() -> None:
+            await self.show_worktrees(await self.workspace_of(self._task_id), self._task_id)
+
+        self.open_dialog(show(), name="worktrees")
 
     def action_stop(self) -> None:
         """Ask the program to end."""
@@ -301,6 +348,9 @@ class TaskPage(TaskLogScreen):
 
     def action_show_request(self) -> None:
         """Show what its agent asks, with the keys to decide."""
+        if self._is_left_over and not self._needs_you:
+            self.open_dialog(let_go(self, self._task_id), name="let go")
+            return
         self.open_dialog(show_request(self, self._task_id, self._clock), name="request")
 
     def action_send_message(self) -> None:
@@ -324,6 +374,8 @@ class TaskPage(TaskLogScreen):
                 self.query_one(ConversationPane).view.toggle()
             case "operations":
                 self.query_one("#operations-table", RowTable).open_selected()
+            case "changes":
+                self.action_show_changes()
             case _:
                 self.query_one(ExecutionTable).open_selected()
 
@@ -336,6 +388,8 @@ class TaskPage(TaskLogScreen):
                 self.query_one(ConversationPane).view.move_by(rows)
             case "operations":
                 self.query_one("#operations-table", RowTable).move_by(rows)
+            case "changes":
+                self.query_one(ChangesPane).action_view("move", rows)
             case "audit":
                 self.query_one(AuditList).scroll_relative(y=rows, animate=False)
             case _:
@@ -351,6 +405,8 @@ class TaskPage(TaskLogScreen):
                 self.query_one(ConversationPane).view.go_end(direction)
             case "operations":
                 self.query_one("#operations-table", RowTable).go_end(direction)
+            case "changes":
+                self.query_one(ChangesPane).action_view("go_end", direction)
             case "audit":
                 audit = self.query_one(AuditList)
                 audit.scroll_home(animate=False) if direction < 0 else audit.scroll_end(animate=False)
@@ -368,6 +424,8 @@ class TaskPage(TaskLogScreen):
                 self.query_one(ConversationPane).view.go_page(direction)
             case "operations":
                 self.query_one("#operations-table", RowTable).go_page(direction)
+            case "changes":
+                self.query_one(ChangesPane).action_view("move_page", direction)
             case "audit":
                 audit = self.query_one(AuditList)
                 audit.scroll_relative(y=direction * max(1, audit.size.height - 1), animate=False)
@@ -434,6 +492,12 @@ class TaskPage(TaskLogScreen):
         self._lay_panes()
         self._focus_pane()
         self.refresh_bindings()
+        if name == "changes":
+            self.request_refresh(at_once=True)
+
+    def on_screen_resume(self) -> None:
+        """Find out what became of changed lines meanwhile."""
+        self.query_one(ChangesPane).renew()
 
     def on_execution_table_opened(self, message: ExecutionTable.Opened) -> None:
         """Show the log of the chosen run."""
@@ -499,6 +563,16 @@ class TaskPage(TaskLogScreen):
         return self.has_class("-beside") and self._tab in _BESIDE
 
     @property
+    def _needs_you(self) -> bool:
+        newest = self._newest
+        return newest is not None and newest.live_state is LiveState.NEEDS_YOU
+
+    @property
+    def _is_left_over(self) -> bool:
+        """Whether an alternative was taken instead of it."""
+        return self._shown is not None and self._shown.taken_number is not None
+
+    @property
     def _newest(self) -> Execution | None:
         return None if self._shown is None else self._shown.newest
 
@@ -527,6 +601,13 @@ class TaskPage(TaskLogScreen):
         if self._shown is None or self._picked_id is None:
             return self._newest
         return next((one for one in self._shown.executions if one.id == self._picked_id), self._newest)
+
+    @property
+    def _reviewed(self) -> Execution | None:
+        """The run whose changes are shown."""
+        if self._shown is None or self._picked_id is not None:
+            return self._picked
+        return run_to_review(self._shown.executions)
 
     def _show_heading(self) -> None:
         snapshot = self._shown
@@ -615,6 +696,11 @@ class TaskPage(TaskLogScreen):
         self.query_one("#log-heading", Static).update(
             Content("   ").join([part for part in parts if part]), layout=False
         )
+
+    async def _show_changes(self, services: Services, facts: TaskFacts) -> None:
+        """Read what the run changed, where that is shown."""
+        if self._tab == "changes":
+            await self.query_one(ChangesPane).show(services, facts.executions, self._reviewed)
 
     async def _read_conversation(self, services: Services, facts: TaskFacts) -> None:
         """Read the conversation of the picked run, or else the newest one of the task."""
@@ -713,6 +799,7 @@ class TaskPage(TaskLogScreen):
             "log": self.query_one(LogPane).view,
             "conversation": self.query_one(ConversationPane).view,
             "operations": self.query_one("#operations-table", RowTable),
+            "changes": self.query_one(ChangesPane).text,
             "audit": self.query_one(AuditList),
         }
         wanted = places[self._tab]

@@ -18,7 +18,8 @@ def make_again(
 ) -> None:
     """Make tables again with all their rows, indexes and triggers; references from other tables are by name.
 
-    One that has its first change already, as in a database of a later release whose revision was set back, stays.
+    Rows keep their numbers, by which the indexes of texts know them. One that has its first change already, as in a
+    database of a later release whose revision was set back, stays.
 
     Args:
         connection: In a transaction.
@@ -45,10 +46,15 @@ def make_again(
             connection.exec_driver_sql(f"DROP {kind} {name}")
         connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO old")
         connection.exec_driver_sql(text)
-        columns = [row[1] for row in connection.exec_driver_sql("PRAGMA table_info(old)").fetchall()]
+        described = connection.exec_driver_sql("PRAGMA table_info(old)").fetchall()
+        columns = [row[1] for row in described]
         names = ", ".join(f'"{column}"' for column in columns)
         values = ", ".join((taken or {}).get(column, f'"{column}"') for column in columns)
-        connection.exec_driver_sql(f"INSERT INTO {table} ({names}) SELECT {values} FROM old ORDER BY rowid")
+        is_numbered = "WITHOUT ROWID" not in text
+        is_number_a_column = any(row[2].upper() == "INTEGER" and row[5] for row in described)
+        number = "rowid, " if is_numbered and not is_number_a_column else ""
+        order = " ORDER BY rowid" if is_numbered else ""
+        connection.exec_driver_sql(f"INSERT INTO {table} ({number}{names}) SELECT {number}{values} FROM old{order}")
         connection.exec_driver_sql("DROP TABLE old")
         for _, _, sql in others:
             connection.exec_driver_sql(sql)

@@ -6,18 +6,27 @@ import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-from agentmon.domain.claude_tools import input_summary, result_text, tool_target, tool_type
+from agentmon.domain.claude_tools import hunks_text, input_summary, result_text, tool_target, tool_type
 from agentmon.domain.history import MAX_PLACE, HistoryMessage, HistoryOperation
 from agentmon.domain.json_values import one_line
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.usage.claude import SYNTHETIC_MODEL
 from agentmon.usage.fields import milliseconds_in, moment_in, object_in, objects_in, parse_record, ref_in, text_in
 from agentmon.usage.history.open_calls import OpenCalls
-from agentmon.usage.history.reading import HistoryReading, Told, message_text, summary
+from agentmon.usage.history.reading import (
+    HistoryReading,
+    Told,
+    difference,
+    difference_of_new,
+    message_text,
+    summary,
+)
 from agentmon.usage.reading import ReadingProblem, without_byte_order_mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from agentmon.usage.history.reading import Differences
 
 SIDECHAIN: Final = "sidechain"
 """The parent of what subagents of older releases said, whose call is not told."""
@@ -141,9 +150,17 @@ class ClaudeHistoryReader:
             at_ms=line.at_ms,
             output_summary=output,
             error=(one_line(output, 500) or None) if has_failed else None,
+            differences=_differences_of(object_in(line.record, "toolUseResult")),
         )
         if ended is not None:
             told.call(ended)
+
+
+def _differences_of(told: Mapping[str, object]) -> Differences:
+    path, hunks = text_in(told, "filePath"), objects_in(told, "structuredPatch")
+    if not hunks and told.get("type") == "create":
+        return difference_of_new(path, text_in(told, "content", _MAX_TEXT))
+    return difference(path, hunks_text(hunks)[0]) if hunks else ()
 
 
 class _Line:

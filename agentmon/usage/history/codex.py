@@ -9,19 +9,22 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
-from agentmon.domain.codex_items import MAX_TARGET_CHARACTERS, call_of, ending_of, message_texts
+from agentmon.domain.codex_items import MAX_TARGET_CHARACTERS, call_of, ending_of, message_texts, unified
 from agentmon.domain.history import HistoryMessage, HistoryOperation
-from agentmon.domain.json_values import clip, one_line
+from agentmon.domain.json_values import clip, objects_in, one_line
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.usage.codex import MIN_FORK_PAUSE_MS, parent_thread
 from agentmon.usage.fields import milliseconds_in, moment_in, object_in, parse_record, ref_in, text_in
 from agentmon.usage.history.open_calls import OpenCalls
-from agentmon.usage.history.reading import HistoryReading, Told, message_text, summary
+from agentmon.usage.history.reading import HistoryReading, Told, difference, message_text, summary
 from agentmon.usage.history.rollout_items import call_output, called_item, completed_item, said_texts
 from agentmon.usage.reading import ReadingProblem, without_byte_order_mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from agentmon.usage.history.reading import Differences
+    from agentmon.usage.history.rollout_items import Item
 
 _MARKS: Final = (b'"session_meta"', b'"response_item"', b'"item_completed"', b'"user_message"')
 _TEXT_ITEMS: Final = frozenset({"userMessage", "agentMessage", "reasoning", "exitedReviewMode", "hookPrompt"})
@@ -179,6 +182,7 @@ class CodexHistoryReader:
                 output_summary=summary(output),
                 error=one_line(error, 500) or None,
                 duration_ms=duration_ms,
+                differences=_differences_of(item),
             )
             if ended is not None:
                 told.call(ended)
@@ -232,3 +236,8 @@ class CodexHistoryReader:
     def _own_ref(self, text: str) -> str:
         """Return a name for a message that has none: when it came, and what it says."""
         return f"{self._last_at_ms}:{blake2b(text.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+
+
+def _differences_of(item: Item) -> Differences:
+    changes = objects_in(item, "changes") if item.get("type") == "fileChange" else []
+    return tuple(one for change in changes for one in difference(text_in(change, "path"), unified(change)))

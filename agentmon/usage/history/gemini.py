@@ -14,11 +14,13 @@ from agentmon.domain.operations import MessageRole, OperationStatus, OperationTy
 from agentmon.domain.tool_kinds import MAX_TARGET_CHARACTERS, command_of, kind_type, named_target
 from agentmon.usage.fields import milliseconds_in, moment_in, object_in, objects_in, parse_record, ref_in, text_in
 from agentmon.usage.gemini import CONTEXT, text_of
-from agentmon.usage.history.reading import HistoryReading, Told, message_text, summary
+from agentmon.usage.history.reading import HistoryReading, Told, difference, message_text, summary
 from agentmon.usage.reading import ReadingProblem, without_byte_order_mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from agentmon.usage.history.reading import Differences
 
 _MARKS: Final = (b'"sessionId"', b'"timestamp"')
 _KINDS: Final = {
@@ -148,6 +150,7 @@ class GeminiHistoryReader:
                 parent_ref=self._session_ref if self._is_subagent else None,
                 answer_key=answer_key,
                 place=place,
+                differences=_differences_of(call) if status is OperationStatus.SUCCESS else (),
             )
         )
 
@@ -168,6 +171,12 @@ class GeminiHistoryReader:
             at_ms=at_ms,
             place=place,
         )
+
+
+def _differences_of(call: Mapping[str, object]) -> Differences:
+    shown = object_in(call, "resultDisplay")
+    path = text_in(shown, "filePath") or text_in(object_in(call, "args"), "file_path")
+    return difference(path, text_in(shown, "fileDiff", _MAX_TEXT))
 
 
 def _output_of(call: Mapping[str, object]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.history import HistoryOperation
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MAX_OPEN_CALLS: Final = 64
 """More at once have no agent; what goes beyond stays without an end."""
+_KEPT: Final = [one.name for one in fields(HistoryOperation) if one.name != "differences"]
+"""How it changed files is told when it ends."""
 
 
 class OpenCalls:
@@ -43,6 +45,7 @@ class OpenCalls:
         output_summary: str,
         error: str | None = None,
         duration_ms: int | None = None,
+        differences: tuple[tuple[str, str], ...] = (),
     ) -> HistoryOperation | None:
         """Return the call with its end; None when none of that name is open."""
         known = self._by_ref.pop(ref, None)
@@ -56,11 +59,13 @@ class OpenCalls:
             error=error,
             finished_at_ms=finished_at_ms,
             duration_ms=finished_at_ms - known.started_at_ms if duration_ms is None else duration_ms,
+            # What was refused, or went wrong, has changed nothing that counts.
+            differences=differences if status is OperationStatus.SUCCESS else (),
         )
 
     def state(self) -> list[dict[str, object]]:
         """Return the calls as values of JSON."""
-        return [asdict(operation) for operation in self._by_ref.values()]
+        return [{name: getattr(operation, name) for name in _KEPT} for operation in self._by_ref.values()]
 
     @classmethod
     def restore(cls, state: Mapping[str, object], name: str) -> OpenCalls:
@@ -70,7 +75,7 @@ class OpenCalls:
             try:
                 operation = HistoryOperation(
                     **{
-                        **{one.name: written[one.name] for one in fields(HistoryOperation)},  # type: ignore[arg-type] # checked below
+                        **{name: written[name] for name in _KEPT},  # type: ignore[arg-type] # checked below
                         "type": OperationType(str(written["type"])),
                         "status": OperationStatus(str(written["status"])),
                     }

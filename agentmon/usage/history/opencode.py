@@ -15,13 +15,22 @@ from agentmon.domain.json_values import clip, one_line
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.domain.tool_kinds import MAX_TARGET_CHARACTERS, command_of, kind_type, named_target
 from agentmon.usage.fields import milliseconds_in, object_in, parse_record, ref_in, text_in
-from agentmon.usage.history.reading import HistoryReading, Told, message_text, summary
+from agentmon.usage.history.reading import (
+    HistoryReading,
+    Told,
+    difference,
+    difference_of_new,
+    message_text,
+    summary,
+)
 from agentmon.usage.opencode import created_ms, has_ended, is_answer
 from agentmon.usage.opencode_database import MAX_MESSAGE_CHARACTERS, OpencodeTables, text_of
 from agentmon.usage.reading import ReadingProblem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from agentmon.usage.history.reading import Differences
 
 _KINDS: Final = {
     "read": "read",
@@ -215,8 +224,18 @@ def _call(part: Mapping[str, object], ref: str, row: _Row, told: Told) -> None:
             parent_ref=row.parent_ref,
             answer_key=row.key,
             place=row.place,
+            differences=_differences_of(given, object_in(state, "metadata"))
+            if status is OperationStatus.SUCCESS
+            else (),
         )
     )
+
+
+def _differences_of(given: Mapping[str, object], told: Mapping[str, object]) -> Differences:
+    path = text_in(object_in(told, "filediff"), "file") or text_in(told, "filepath") or text_in(given, "filePath")
+    if told.get("exists") is False:
+        return difference_of_new(path, text_in(given, "content", _MAX_TEXT))
+    return difference(path, text_in(told, "diff", _MAX_TEXT))
 
 
 def _status_of(status: str, error: str) -> OperationStatus | None:

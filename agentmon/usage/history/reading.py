@@ -20,6 +20,10 @@ from agentmon.usage.reading import GatheredReadings, Reading
 if TYPE_CHECKING:
     from agentmon.usage.reading import ReadingProblem
 
+Differences = tuple[tuple[str, str], ...]
+"""Paths, each with unified hunks."""
+
+_MAX_HUNKS: Final = 40_000
 _BEHIND_CUT: Final = 2_000
 """So much more is looked at, so that a secret at the cut is seen whole."""
 
@@ -85,6 +89,19 @@ class GatheredHistory(GatheredReadings):
         problems = super().take().problems
         reading, self._told = replace(self._told.reading(), problems=problems), Told()
         return reading
+
+
+def difference(path: str, shown: str) -> Differences:
+    """Return how a call changed a file, of which a unified difference is shown; nothing when that says too much."""
+    at = shown.find("@@ -")
+    return ((path, shown[at:]),) if path and at >= 0 and len(shown) <= _MAX_HUNKS else ()
+
+
+def difference_of_new(path: str, text: str) -> Differences:
+    """Return how a call made a file with that text."""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    end = "" if text.endswith("\n") else "\\ No newline at end of file\n"
+    return difference(path, f"@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}\n" for line in lines) + end)
 
 
 def message_text(text: str) -> str:

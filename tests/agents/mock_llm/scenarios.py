@@ -2,8 +2,8 @@
 
 A scenario is a list of steps, one for each request of a model since the last directive. A step may hold ``text`` or the
 number of ``words`` of one, ``thinking``, ``tools`` (``[[name, arguments], …]``, real names or the portable write, edit,
-shell and read), ``delay`` and ``chunk_delay`` (seconds), ``holds`` (behind its first words until ``GET /release``),
-``status`` with ``error``, ``times`` and ``retry_after``, ``drop`` and ``usage``.
+delete, shell and read), ``delay`` and ``chunk_delay`` (seconds), ``holds`` (behind its first words until ``GET
+/release``), ``status`` with ``error``, ``times`` and ``retry_after``, ``drop`` and ``usage``.
 """
 
 from __future__ import annotations
@@ -145,6 +145,10 @@ def _edited(arguments: Json) -> str:
     return f"*** Begin Patch\n*** Update File: {arguments['path']}\n{change}*** End Patch\n"
 
 
+def _deleted(arguments: Json) -> str:
+    return f"*** Begin Patch\n*** Delete File: {arguments['path']}\n*** End Patch\n"
+
+
 def _in_code(tool: str, argument: Any) -> str:
     return f"text(await tools.{tool}({json.dumps(argument)}))"
 
@@ -155,6 +159,10 @@ def _command(name: str) -> Callable[[Json], Json]:
 
 def _described(arguments: Json) -> Json:
     return {"command": arguments["command"], "description": "Run a command"}
+
+
+def _removed(arguments: Json) -> Json:
+    return _described({"command": f"rm {arguments['path']}"})
 
 
 # Portable tool -> the agents' own tools, the first offered one is taken: Claude Code, Gemini CLI, opencode, Codex.
@@ -180,6 +188,14 @@ _PORTABLE: dict[str, tuple[tuple[str, Callable[[Json], Any]], ...]] = {
         ("edit", lambda given: {"filePath": given["path"], "oldString": given["old"], "newString": given["new"]}),
         ("apply_patch", _edited),
         ("exec", lambda given: _in_code("apply_patch", _edited(given))),
+    ),
+    # Only Codex has a tool for it.
+    "delete": (
+        ("apply_patch", _deleted),
+        ("exec", lambda given: _in_code("apply_patch", _deleted(given))),
+        ("Bash", _removed),
+        ("run_shell_command", _removed),
+        ("bash", _removed),
     ),
     "shell": (
         ("Bash", _described),

@@ -57,3 +57,30 @@ def test_a_command_of_which_only_the_beginning_is_known_is_dangerous() -> None:
     asked = with_danger(wish, load_danger_rules())
 
     assert (asked.danger_level, asked.danger_name) == (DangerLevel.DANGEROUS, "sh")
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("git stash", "git stash"),
+        ("cd sub && git -c a.b=c checkout -- .", "git checkout"),
+        ("git switch main", "git switch"),
+        ("git reset --hard HEAD~1", "git reset"),
+    ],
+)
+def test_what_moves_head_in_a_folder_of_others_is_dangerous_and_names_them(command: str, name: str) -> None:
+    rules = load_danger_rules()
+    alone = with_danger(a_wish(command), rules)
+    beside = with_danger(a_wish(command), rules, beside=[12, 14])
+
+    assert "#12" not in alone.danger_reason
+    assert beside.danger_level >= max(alone.danger_level, DangerLevel.DANGEROUS)
+    assert beside.danger_name == name
+    assert "#12, #14" in beside.danger_reason
+
+
+@pytest.mark.parametrize("command", ["git status", "git log --oneline", "echo checkout", "git commit -m 'a stash'"])
+def test_what_leaves_head_where_it_is_is_as_safe_beside_others(command: str) -> None:
+    rules = load_danger_rules()
+
+    assert with_danger(a_wish(command), rules, beside=[12]) == with_danger(a_wish(command), rules)

@@ -349,6 +349,7 @@ def test_a_flood_is_heard_to_its_end_in_bounded_memory(prepare_run: PrepareRun, 
     assert talk.run.wait_for_end()["agent_outcome"] == "completed"
 
 
+@pytest.mark.proof
 def test_the_time_in_which_it_is_paused_is_not_the_agents(prepare_run: PrepareRun) -> None:
     talk = Conversation(prepare_run, [["prompt"], ["result"], ["sleep", 1000]], exit_grace_s=1).start()
     talk.wait_for("turn_ended")

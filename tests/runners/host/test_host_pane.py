@@ -232,6 +232,7 @@ def test_a_program_that_draws_its_screen_is_never_cut(prepare_run: PrepareRun) -
     terminal.close()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("mode", ["cooked", "raw"])
 def test_a_pane_that_takes_nothing_holds_nobody_up(prepare_run: PrepareRun, mode: str) -> None:
     script = ("stty raw; " if mode == "raw" else "") + "head -c 3000000 /dev/zero"

@@ -144,6 +144,7 @@ def test_a_pause_comes_through_the_fifo_too(prepare_run: PrepareRun) -> None:
     assert run.wait_for_entry("paused")["command_id"] == "from the worker"
 
 
+@pytest.mark.proof
 def test_paused_time_does_not_count_for_the_time_limit(prepare_run: PrepareRun) -> None:
     run = prepare_run("sh", "-c", _COUNT, timeout_s=2.0).start()
     run.wait_for_output(b"1\n")

@@ -267,6 +267,7 @@ def test_the_time_limit_ends_a_run_without_anybody(prepare_run: PrepareRun) -> N
     assert find_processes_with(run.execution_id) == []
 
 
+@pytest.mark.proof
 def test_what_outlives_the_program_is_ended_and_named(prepare_run: PrepareRun) -> None:
     script = "trap '' HUP TERM; sh -c 'echo ready; while :; do sleep 0.1; done' & sleep 0.3; exit 6"
     run = prepare_run("sh", "-c", script).start()

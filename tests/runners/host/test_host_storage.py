@@ -83,6 +83,7 @@ def test_the_time_limit_holds_while_the_disk_is_full(prepare_run: PrepareRun) ->
     wait_for(lambda: not find_processes_with(run.execution_id), "the program to be gone")
 
 
+@pytest.mark.proof
 def test_a_disk_that_is_really_full_gets_the_whole_journal(prepare_run: PrepareRun, small_disk: Path | None) -> None:
     program = ("yes", "a line of text")
     if small_disk is None:

@@ -183,6 +183,7 @@ def test_a_host_tells_that_its_program_asks_and_that_it_goes_on(prepare_run: Pre
     assert b"got yes" in run.output
 
 
+@pytest.mark.proof
 @needs_proc
 def test_an_agent_in_its_own_screen_is_left_to_the_rules(prepare_run: PrepareRun) -> None:
     run = prepare_run(*CONFIRM, mode="tmux", timeout_s=3).start()

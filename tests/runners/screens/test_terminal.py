@@ -138,6 +138,7 @@ def test_any_bytes_give_lines_that_are_safe_to_draw(pieces: list[bytes]) -> None
         assert not set(plain_text(line)) & set(map(chr, range(32)))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "output",
     [

@@ -167,3 +167,37 @@ def test_damage_is_passed_over_and_reported() -> None:
 
 def _text(text: str) -> dict[str, object]:
     return {"type": "text", "text": text}
+
+
+@pytest.mark.parametrize(
+    ("told_of_it", "is_error", "expected"),
+    [
+        (
+            {
+                "filePath": "/p/a",
+                "structuredPatch": [
+                    {"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": ["-x", "+y"]}
+                ],
+            },
+            False,
+            (("/p/a", "@@ -1,1 +1,1 @@\n-x\n+y\n"),),
+        ),
+        (
+            {"type": "create", "filePath": "/p/a", "content": "x\ny", "structuredPatch": []},
+            False,
+            (("/p/a", "@@ -0,0 +1,2 @@\n+x\n+y\n\\ No newline at end of file\n"),),
+        ),
+        ({"type": "create", "filePath": "/p/a", "content": "x\n", "structuredPatch": []}, True, ()),
+        ({"stdout": "", "structuredPatch": "damaged"}, False, ()),
+    ],
+)
+def test_a_call_that_went_well_has_how_it_changed_a_file(
+    told_of_it: dict[str, object], is_error: bool, expected: tuple[tuple[str, str], ...]
+) -> None:
+    (operation,) = parts_of(
+        ClaudeHistoryReader(session_ref="s1").read(
+            called(command="x") + ended(is_error=is_error, toolUseResult=told_of_it), 0
+        )
+    )
+    assert isinstance(operation, HistoryOperation)
+    assert operation.differences == expected

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from agentmon.domain.history import HistoryOperation
 from agentmon.usage.history.codex import CodexHistoryReader
 from tests.usage.history.conversations_read import line, parts_of, told
 
@@ -153,3 +154,23 @@ def test_a_state_goes_on_where_it_was_left() -> None:
 
     whole = parts_of(CodexHistoryReader().read(b"".join(lines), 0))
     assert {part.ref: part for part in parts} == {part.ref: part for part in whole}
+
+
+def test_a_patch_that_was_applied_has_its_hunks() -> None:
+    changes = {
+        "/p/a": {"type": "update", "unified_diff": "@@ -1 +1 @@\n-x\n+y\n", "move_path": None},
+        "/p/b": {"type": "add", "content": "x\n"},
+        "/p/c": {"type": "delete", "content": "x\n"},
+    }
+    for status, expected in (
+        (
+            "completed",
+            {"/p/a": "@@ -1 +1 @@\n-x\n+y\n", "/p/b": "@@ -0,0 +1,1 @@\n+x\n", "/p/c": "@@ -1,1 +0,0 @@\n-x\n"},
+        ),
+        ("declined", {}),
+    ):
+        (operation,) = parts_of(
+            CodexHistoryReader().read(begun() + item("FileChange", "call_1", changes=changes, status=status), 0)
+        )
+        assert isinstance(operation, HistoryOperation)
+        assert dict(operation.differences) == expected

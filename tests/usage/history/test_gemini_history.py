@@ -72,3 +72,13 @@ def test_a_subagent_speaks_within_its_conversation() -> None:
     reading = GeminiHistoryReader(parent_ref="s0").read(BEGUN + line(**message("user", "u1", "sub")), 0)
 
     assert [(one.session_ref, one.parent_ref) for one in reading.messages] == [("s0", "s1")]
+
+
+def test_a_call_that_went_well_has_how_it_changed_a_file() -> None:
+    diff = "Index: a\n====\n--- a\tCurrent\n+++ a\tProposed\n@@ -1,1 +1,1 @@\n-x\n+y\n"
+    call = {"name": "replace", "args": {"file_path": "a"}, "timestamp": AT, "resultDisplay": {"fileDiff": diff}}
+    calls = [{**call, "id": "c1", "status": "success"}, {**call, "id": "c2", "status": "cancelled"}]
+
+    reading = GeminiHistoryReader().read(BEGUN + line(**message("gemini", "m1", "", toolCalls=calls)), 0)
+
+    assert [one.differences for one in reading.operations] == [(("a", "@@ -1,1 +1,1 @@\n-x\n+y\n"),), ()]

@@ -268,3 +268,22 @@ def test_damaged_rows_are_read_as_far_as_they_go(tmp_path: Path, database: Path,
         assert 0 <= told_part.place <= MAX_PLACE
         assert told_part.begin_ms >= 0
         told_part.ref.encode()
+
+
+def test_a_call_that_went_well_has_how_it_changed_a_file(tmp_path: Path, database: Path) -> None:
+    ref = begin_answer(database, at_ms=BEGUN_MS)
+    diff = "Index: /p/a\n====\n--- /p/a\n+++ /p/a\n@@ -1,1 +1,1 @@\n-x\n+y\n"
+    calls = [
+        call("completed", tool="edit", input={"filePath": "a"}, metadata={"diff": diff, "filediff": {"file": "/p/a"}}),
+        call("completed", tool="write", input={"filePath": "b", "content": "x\n"}, metadata={"exists": False}),
+        call("error", tool="edit", input={"filePath": "a"}, metadata={"diff": diff}, error="no"),
+    ]
+    for number, part in enumerate(calls):
+        write_part(database, part, message=ref, at_ms=BEGUN_MS + number)
+
+    found = read_home({"HOME": str(tmp_path)})["ses_1"]
+    assert [one.differences for one in found if isinstance(one, HistoryOperation)] == [
+        (("/p/a", "@@ -1,1 +1,1 @@\n-x\n+y\n"),),
+        (("b", "@@ -0,0 +1,1 @@\n+x\n"),),
+        (),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentmon.domain.json_values import MAX_REF_CHARACTERS, TOO_DEEP, object_in, read_object, read_outline, text_in
+from agentmon.domain.unheard import ENDED_UNANSWERED
 from agentmon.runners.protocols.acp.asks import Ask
 from agentmon.runners.protocols.acp.errors import error_line
 from agentmon.runners.protocols.acp.updates import INVALID_PARAMS, UpdateReader
@@ -11,7 +12,6 @@ from agentmon.runners.protocols.asks import RefusedAnswerError
 from agentmon.runners.protocols.conversation import (
     ENDED_AT_WORK,
     ENDED_BEFORE_BEGIN,
-    ENDED_UNANSWERED,
     MAX_PENDING,
     NOTHING_TO_INTERRUPT,
     TOO_MANY_COMMANDS,

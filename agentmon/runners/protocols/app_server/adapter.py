@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentmon.domain.json_values import clip, text_in
+from agentmon.domain.unheard import ENDED_UNANSWERED
 from agentmon.runners.protocols.adapter import Step, encode_line
 from agentmon.runners.protocols.app_server import asks
 from agentmon.runners.protocols.app_server.modes import MODES
@@ -12,7 +13,6 @@ from agentmon.runners.protocols.asks import RefusedAnswerError
 from agentmon.runners.protocols.conversation import (
     ENDED_AT_WORK,
     ENDED_BEFORE_BEGIN,
-    ENDED_UNANSWERED,
     NOTHING_TO_INTERRUPT,
     unknown_mode,
 )

@@ -18,11 +18,11 @@ from agentmon.domain.json_values import (
     ref_in,
     text_in,
 )
+from agentmon.domain.unheard import ENDED_UNANSWERED
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
 from agentmon.runners.protocols.conversation import (
     ENDED_AT_WORK,
     ENDED_BEFORE_BEGIN,
-    ENDED_UNANSWERED,
 )
 from agentmon.runners.protocols.messages import MAX_LAST_WORDS_CHARACTERS
 from agentmon.runners.protocols.notices import notice

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import clip, count_in, objects_in, text_in, texts_in
+from agentmon.domain.claude_tools import hunks_text
+from agentmon.domain.json_values import clip, objects_in, text_in
 from agentmon.runners.protocols.diffs import diff_event
 
 TYPE_CHECKING = False
@@ -22,7 +23,7 @@ def diff_of_result(told: Mapping[str, object], tool_ref: str) -> Event | None:
         return None
     hunks = objects_in(told, "structuredPatch")
     if hunks:
-        diff, added, removed = _hunks(hunks)
+        diff, added, removed = hunks_text(hunks)
     elif text_in(told, "type") == "create":
         diff, added, removed = replacement("", text_in(told, "content"))
     else:
@@ -63,16 +64,3 @@ def replacement(old: str, new: str) -> tuple[str, int, int]:
     head = f"@@ -{1 if removed else 0},{len(removed)} +{1 if added else 0},{len(added)} @@"
     lines = [head, *(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
     return "\n".join(lines) + "\n", len(added), len(removed)
-
-
-def _hunks(hunks: list[dict[str, object]]) -> tuple[str, int, int]:
-    lines, added, removed = [], 0, 0
-    for hunk in hunks:
-        old_start, old_lines = count_in(hunk, "oldStart"), count_in(hunk, "oldLines")
-        new_start, new_lines = count_in(hunk, "newStart"), count_in(hunk, "newLines")
-        lines.append(f"@@ -{old_start},{old_lines} +{new_start},{new_lines} @@")
-        for line in texts_in(hunk, "lines"):
-            lines.append(line)
-            added += line.startswith("+")
-            removed += line.startswith("-")
-    return "\n".join(lines) + "\n", added, removed

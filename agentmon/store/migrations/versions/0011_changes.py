@@ -1,4 +1,4 @@
-"""What runs changed in their folders, and the working trees that are made for them.
+"""What runs changed in their folders, and the worktrees that are made for them.
 
 Revision ID: 0011
 Revises: 0010

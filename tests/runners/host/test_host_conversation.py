@@ -300,7 +300,7 @@ def test_no_input_of_a_tool_damages_the_journal(prepare_run: PrepareRun, value: 
     line = f'{{"type": "control_request", "request_id": "r", "request": {request}}}\n'
     talk = Conversation(prepare_run, [["prompt"], ["raw", line], ["result"], ["wait_for_end"]]).start()
 
-    talk.answer("c1", "deny")
+    talk.answer("c1", "allow")
 
     assert talk.run.wait_for_end()["agent_outcome"] == "completed"
     assert [event["request_id"] for event in talk.events("ask")] == ["r"]

@@ -202,7 +202,8 @@ async def test_a_kill_in_the_middle_is_finished_by_the_next_worker_and_ends_what
         run = await services.queue.run(task.id, actor=USER_ACTOR)
         await _until_verifying(services, run)
         pids = live_home.project / "pids"
-        await until(lambda: asyncio.to_thread(lambda: pids.exists() and bool(pids.read_text().strip())))
+        log = live_home.paths.executions_dir / run.id / "verification-1.log"
+        await until(lambda: asyncio.to_thread(lambda: log.exists() and "begun" in log.read_text()))
         live_home.kill_worker()
         assert marked_processes(run.id), "it outlives its worker"
         async with asyncio.timeout(DEADLINE_S):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from textual.widgets import Static, TextArea
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from agentmon.screens.frame import ServiceScreen
     from tests.screens.boards import Place
 
 _BEFORE = "".join(f"line {number}\n" for number in range(60))
@@ -198,7 +199,8 @@ async def test_what_was_written_outside_of_git_is_named(place: Place, monkeypatc
     async with open_board(place) as board:
         await board.press("d")
         await changes_of(board)
-        assert artifact_text(made[0]) in str(board.app.screen.query_one("#changes-state", Static).render())
+        state = board.app.screen.query_one("#changes-state", Static)
+        await board.until(lambda: artifact_text(made[0]) in str(state.render()), "what it made")
 
 
 async def test_what_was_looked_at_stays_so(place: Place) -> None:
@@ -461,12 +463,13 @@ async def test_a_tool_call_is_undone_and_redone_where_it_is_shown(tmp_path: Path
     await run_with_calls(place, {"a.py": "after\n", "b.txt": "new\n"})
 
     async def go_through(board: Board, *keys: str, paths: list[str], holds: Callable[[], bool]) -> None:
+        shown = cast("ServiceScreen[None]", board.app.screen)
         await board.press(*keys)
         dialog = await undo_dialog(board)
         assert [row.key for row in dialog.query_one(RowTable).rows] == paths
         await board.press("enter")
         await board.until(holds, "done")
-        await board.until(lambda: not isinstance(board.app.screen, UndoDialog), "the calls again")
+        await board.until(lambda: board.app.screen is shown and board.is_answered(shown), "the calls again")
 
     async with open_board(place) as board:
         await board.until(lambda: board.column(TaskStatus.DONE).total == 1, "the card")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from agentmon import __version__
@@ -29,6 +29,7 @@ from agentmon.services.discovery import DiscoveryService
 from agentmon.services.doctor import DoctorService
 from agentmon.services.executions import ExecutionService
 from agentmon.services.explaining import ExplainService
+from agentmon.services.gate import Gate
 from agentmon.services.limits import LimitService
 from agentmon.services.merges import MergeService
 from agentmon.services.notifications import NotificationService
@@ -267,7 +268,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             finisher=MergeFinisher(worktrees=WorktreeRepository(database), paths=paths, clock=clock),
             paths=paths,
         )
-        yield Services(
+        services = Services(
             paths=paths,
             actor=await find_actor(executions, paths.tmux_socket),
             notices=opened.notices,
@@ -412,6 +413,10 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             ),
             database=database,
         )
+        gate = Gate(TaskAuthorRepository(database), settings)
+        for field in fields(services):
+            gate.guard(getattr(services, field.name))
+        yield services
     finally:
         await search.close()
         await database.close()

@@ -15,6 +15,7 @@ from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.executions import MOST_RUNS, Execution, run_to_review
 from agentmon.domain.ids import ExecutionId
 from agentmon.domain.tasks import Task, Workspace
+from agentmon.services import gate
 
 Outcome = TypeVar("Outcome")
 
@@ -54,6 +55,19 @@ def with_services(work: Callable[[Services], Awaitable[Outcome]]) -> Outcome:
             return await work(services)
 
     return asyncio.run(opened())
+
+
+def require_person(deed: str) -> None:
+    """Refuse an agent that asks for what no service does; the deed completes *an agent may not*.
+
+    Raises:
+        ConflictError: An agent asks.
+    """
+
+    async def check(services: Services) -> None:
+        gate.require_person(services.actor, deed)
+
+    with_services(check)
 
 
 def with_workspace(folder: str | None, work: Callable[[Services, Workspace], Awaitable[Outcome]]) -> Outcome:

@@ -169,7 +169,7 @@ def reprice(as_json: JsonOption = False) -> None:
     Examples:
       agentmon costs reprice
     """
-    answers, changed = with_services(lambda services: services.costs.reprice())
+    answers, changed = with_services(lambda services: services.costs.reprice(actor=services.actor))
     if as_json:
         say_document({"answers": answers, "changed": changed})
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agentmon.cli.context import JsonOption
+from agentmon.cli.context import JsonOption, require_person
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.registration import register, register_default
 from agentmon.domain.clock import SystemClock
@@ -143,6 +143,7 @@ def set_price(
     rates = {kind: _dollars(text, kind) for kind, text in told.items() if text is not None}
     if not rates:
         raise UsageError("which price?", hint="give --input and --output, or any other rate")
+    require_person("change prices")
     file = find_paths().prices_file
     is_new = write_own_price(
         file, model=model.strip(), rates=rates, provider=provider.lower(), speed=speed, since=_day(since, "--from")
@@ -167,6 +168,7 @@ def update(as_json: JsonOption = False) -> None:
     """
     from agentmon.usage.prices.newest import fetch_newest  # noqa: PLC0415 - only this command needs the network
 
+    require_person("change prices")
     fetched = fetch_newest(
         find_paths().price_data_file, now=SystemClock().now(), url=os.environ.get(URL_VARIABLE) or None
     )

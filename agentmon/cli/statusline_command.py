@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from agentmon.cli.context import JsonOption
+from agentmon.cli.context import JsonOption, require_person
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.statusline import print_statusline
@@ -47,6 +47,7 @@ def statusline(
         raise typer.Exit(print_statusline(words))
     if then:
         raise UsageError("--then belongs to the line itself", hint="--install chains what stands in the settings")
+    require_person("change the settings of Claude Code")
     settings_file = claude_settings_file(os.environ)
     outcome = install(settings_file, _own_command()) if is_install else remove(settings_file)
     if as_json:

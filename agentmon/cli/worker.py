@@ -59,7 +59,7 @@ def worker(
 
 
 async def _stop(services: Services) -> tuple[bool, WorkerInfo]:
-    was_running = await services.workers.stop()
+    was_running = await services.workers.stop(actor=services.actor)
     return was_running, await services.workers.status()
 
 

@@ -36,7 +36,9 @@ class StartDanger:
     """Whether a person has to allow it first."""
 
 
-def start_danger(agent: Agent, capability: Capability, finding: DangerFinding, *, is_typed: bool) -> StartDanger:
+def start_danger(
+    agent: Agent, capability: Capability, finding: DangerFinding, *, is_typed: bool, held_for: str = ""
+) -> StartDanger:
     """Return how dangerous a start is, and whether it waits.
 
     The higher of both levels counts: that of the capability, and what the rules say to the command line. A level that
@@ -48,6 +50,7 @@ def start_danger(agent: Agent, capability: Capability, finding: DangerFinding, *
         capability: What it is asked to do.
         finding: What the rules say to the filled command line.
         is_typed: Whether a person gave what it works with, and no agent.
+        held_for: Why it waits whatever it would do, such as an agent that starts another's card; empty for no reason.
     """
     is_set_by_person = "danger_level" in capability.edited_fields
     level = capability.danger_level if is_set_by_person else max(capability.danger_level, finding.level)
@@ -59,13 +62,15 @@ def start_danger(agent: Agent, capability: Capability, finding: DangerFinding, *
     reasons = told if finding.level is level else []
     if capability.danger_level is level and level >= DangerLevel.DANGEROUS and finding.level < level:
         reasons = [f"{name} is set to level {level.value}"]
+    if held_for:
+        reasons.append(held_for)
     if capability.requires_approval:
         reasons.append(f"{name} asks before each start")
     return StartDanger(
         level=level,
         reason="; ".join(reasons),
         name=finding.reasons[0].command if is_whole and finding.reasons else name,
-        waits=capability.requires_approval or counted >= DangerLevel.DANGEROUS,
+        waits=bool(held_for) or capability.requires_approval or counted >= DangerLevel.DANGEROUS,
     )
 
 

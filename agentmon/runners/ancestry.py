@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,37 +15,80 @@ from agentmon.runners.host.spec import MARKER_VARIABLE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_MOST_ANCESTORS: Final = 64
+_INIT: Final = 1
 _PARENT: Final = 1
 _HOST_MAIN: Final = b"/runners/host/__main__.py"
+_CREDENTIALS: Final = struct.Struct("3i")
+"""``struct ucred`` of unix(7): pid, uid, gid."""
 
 
-def find_executions_around(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the ids of the executions that this process is part of, the nearest first.
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stands above this process."""
+
+    executions: tuple[str, ...]
+    """Ids of the executions that it is part of, the nearest first."""
+    is_below_tmux: bool
+    """Whether agentmon's tmux server started it, or one that it comes from."""
+    is_whole: bool
+    """Whether all processes above it were seen."""
+
+
+def look_around(environ: Mapping[str, str], tmux_socket: Path) -> Surroundings:
+    """Return what stands above this process.
 
     A program that takes the marker out of the environment of a command is still found above it, where the system
     shows the environment of other processes. So is one that left its parents behind: it becomes a child of the host.
+    From inside a namespace of processes that is not the tmux server's, nothing above can be seen.
+
+    Args:
+        environ: The environment of this process.
+        tmux_socket: Of agentmon's tmux server, in whose sessions all executions run.
     """
     found = [environ.get(MARKER_VARIABLE, "")]
-    for pid in _ancestors():
+    above = list(_ancestors())
+    for pid in above:
         found += [_marker_of(pid), _hosted_by(pid)]
-    return tuple(dict.fromkeys(one for one in found if one))
-
-
-def is_below_tmux(socket: Path) -> bool:
-    """Return whether the tmux server of that socket started this process, or one that it comes from."""
-    wanted = os.path.realpath(socket)
-    return any(named and os.path.realpath(named) == wanted for named in map(_socket_of, _ancestors()))
+    server = _server_of(tmux_socket)
+    return Surroundings(
+        executions=tuple(dict.fromkeys(one for one in found if one)),
+        is_below_tmux=server in above,
+        is_whole=server != 0 and _shows_processes(),
+    )
 
 
 def _ancestors() -> Iterator[int]:
     """Yield the processes above this one, the nearest first."""
-    pid = os.getppid()
-    for _ in range(_MOST_ANCESTORS):
-        if pid <= 1:
-            return
+    pid, seen = os.getppid(), set[int]()
+    while pid > _INIT and pid not in seen:
         yield pid
+        seen.add(pid)
         pid = _parent_of(pid)
+
+
+def _shows_processes() -> bool:
+    """Return whether the system shows processes as this one needs it; where no system does, the marker has to do."""
+    return sys.platform != "linux" or Path(f"/proc/{os.getpid()}/stat").exists()
+
+
+def _server_of(tmux_socket: Path) -> int | None:
+    """Return the process that listens there, as this one numbers processes; 0 for one it may not see, None for none.
+
+    Source: unix(7), ``SO_PEERCRED``.
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as client:
+            client.connect(str(tmux_socket))
+            told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    except PermissionError:
+        # A sandbox forbids it, and a person's terminal is in none.
+        return 0
+    except OSError:
+        return None
+    pid: int = _CREDENTIALS.unpack(told)[0]
+    return pid
 
 
 def _marker_of(pid: int) -> str:
@@ -55,30 +102,12 @@ def _marker_of(pid: int) -> str:
 
 def _hosted_by(pid: int) -> str:
     """Return whose host the process is; the host itself carries no marker."""
-    words = _command_line(pid)
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return ""
     is_host = len(words) > 1 and words[-2].endswith(_HOST_MAIN)
     return words[-1].rpartition(b"/")[2].decode("utf-8", "replace") if is_host else ""
-
-
-def _socket_of(pid: int) -> str:
-    """Return the socket that a tmux server was told by ``-S``; its command line is that of the client that started it.
-
-    Source: tmux(1) and server.c of tmux 3.3a, which forks the server and names it by ``setproctitle``.
-    """
-    words = _command_line(pid)
-    if not words[0].rpartition(b"/")[2].startswith(b"tmux"):
-        return ""
-    for place, word in enumerate(words[1:], 1):
-        if word.startswith(b"-S"):
-            return os.fsdecode(word[2:] or b"".join(words[place + 1 : place + 2]))
-    return ""
-
-
-def _command_line(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-    except OSError:
-        return [b""]
 
 
 def _parent_of(pid: int) -> int:

@@ -17,7 +17,7 @@ from agentmon.runners.discovery.path_scan import describe_program
 from agentmon.runners.discovery.places import find_places
 from agentmon.runners.discovery.tool_types import guess_tool_type
 from agentmon.runners.presets import agents_of, load_library
-from agentmon.services.agent_checks import check_slug, require_person
+from agentmon.services.agent_checks import check_slug
 from agentmon.services.agent_editing import AgentEditing, startable
 from agentmon.worker.wake import wake_worker
 
@@ -78,7 +78,6 @@ class AgentAdding(AgentEditing):
             FieldError: It cannot be started, or the slug cannot be one.
             ConflictError: There is such an agent, or the actor is an agent.
         """
-        require_person(actor)
         await self._add_installed()
         found = await asyncio.to_thread(_find, path_or_name.strip(), dict(os.environ))
         agent = await asyncio.to_thread(_agent_of, found, self._paths.presets_dir)

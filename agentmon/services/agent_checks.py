@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import InteractionMode
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
-from agentmon.domain.errors import ArgumentsError, ConflictError, FieldError, UsageError
-from agentmon.domain.events import ActorType
+from agentmon.domain.errors import ArgumentsError, FieldError, UsageError
 from agentmon.runners.adapters.template import check_arguments, fill_text, render_tokens
 from agentmon.runners.environment import select_environment
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from agentmon.domain.agents import Agent, Capability
-    from agentmon.domain.events import Actor
 
 _SLUG: Final = re.compile(r"[a-z][a-z0-9-]{0,59}")
 _KEY: Final = re.compile(r"[a-z][a-z0-9-]{0,99}")
@@ -30,18 +28,6 @@ _HOTTEST: Final = 2.0
 _MOST_AT_ONCE: Final = 1000
 _LONGEST_S: Final = 366 * 24 * 3600
 _LARGEST_BYTES: Final = 1 << 40
-
-
-def require_person(actor: Actor) -> None:
-    """Refuse an agent, which could give itself a program or a right that way.
-
-    Raises:
-        ConflictError: The actor is an agent.
-    """
-    if actor.type is ActorType.AGENT:
-        raise ConflictError(
-            "an agent may not change what agents are and may do", hint="a person does that: `agentmon agents --help`"
-        )
 
 
 def check_slug(slug: str) -> str:

@@ -13,7 +13,7 @@ from agentmon.domain.agents import AgentKind, DiscoveryMethod
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.errors import ConflictError, FieldError, UsageError
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
-from agentmon.services.agent_checks import check_agent, check_slug, check_tools, require_person
+from agentmon.services.agent_checks import check_agent, check_slug, check_tools
 from agentmon.services.agent_reading import AgentReading
 from agentmon.services.folders import existing_folder
 from agentmon.worker.wake import wake_worker
@@ -41,7 +41,6 @@ class AgentEditing(AgentReading):
             FieldError: A value cannot be used; the error names its field.
             ConflictError: The actor is an agent.
         """
-        require_person(actor)
         before = await self.by_slug(slug)
         changes = await _with_whole_paths(changes)
         after = changes.applied(before)
@@ -78,7 +77,6 @@ class AgentEditing(AgentReading):
             FieldError: The new name cannot be one.
             ConflictError: The new name is taken, or the actor is an agent.
         """
-        require_person(actor)
         agent = await self.by_slug(slug)
         if agent.slug == ANY_COMMAND_SLUG:
             raise UsageError("any command needs no copy", hint="`agentmon agents add PROGRAM` makes an agent of one")
@@ -107,7 +105,6 @@ class AgentEditing(AgentReading):
             UsageError: It is the one that runs any command, which is always there.
             ConflictError: Something of it waits or runs, or the actor is an agent.
         """
-        require_person(actor)
         agent = await self.by_slug(slug)
         if agent.slug == ANY_COMMAND_SLUG:
             raise UsageError("any command is always there: it runs the commands that you type yourself")
@@ -125,7 +122,6 @@ class AgentEditing(AgentReading):
             NotFoundError: There never was one.
             ConflictError: It is there, came from the file of a workspace, or the actor is an agent.
         """
-        require_person(actor)
         agent = await self.by_slug(slug, removed_too=True)
         if agent.removed_at is None:
             raise ConflictError(f"{slug} is there already", hint=f"`agentmon agents show {slug}`")
@@ -166,7 +162,6 @@ class AgentEditing(AgentReading):
             UsageError: The agent takes no list of tools, or a name cannot be one.
             ConflictError: The actor is an agent.
         """
-        require_person(actor)
         agent = await self.by_slug(slug)
         check_tools(agent, tools)
         await self._repository.set_tools(agent.id, tools, actor=actor, at=self._clock.now())

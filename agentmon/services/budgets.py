@@ -133,7 +133,6 @@ class BudgetService:
             ConflictError: An agent would take it away.
             UndeliveredError: It is removed, and nobody lets go yet what it held back.
         """
-        await self._settings.require_may_decide(actor)
         removed = await self._budgets.remove(budget_id, actor=actor, at=self._clock.now())
         await self._queue.deliver()
         return removed

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from agentmon.domain.ids import CapabilityId, new_id
-from agentmon.services.agent_checks import check_capability, require_person
+from agentmon.services.agent_checks import check_capability
 from agentmon.services.agent_reading import AgentReading
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ class CapabilityEditing(AgentReading):
             FieldError: A value cannot be used; the error names its field.
             ConflictError: The actor is an agent.
         """
-        require_person(actor)
         agent = await self.by_slug(slug)
         before = agent.get_capability(key)
         check_capability(agent, changes.applied(before), changes.named())
@@ -41,7 +40,6 @@ class CapabilityEditing(AgentReading):
             FieldError: A value cannot be used; the error names its field.
             ConflictError: The agent has one of this key, or the actor is an agent.
         """
-        require_person(actor)
         agent = await self.by_slug(slug)
         added = replace(capability, id=CapabilityId(new_id()), agent_id=agent.id, removed_at=None)
         check_capability(agent, added, {field.name for field in fields(added)})
@@ -67,7 +65,6 @@ class CapabilityEditing(AgentReading):
         return await self._set_removed(slug, key, is_removed=False, actor=actor)
 
     async def _set_removed(self, slug: str, key: str, *, is_removed: bool, actor: Actor) -> Agent:
-        require_person(actor)
         agent = await self.by_slug(slug)
         await self._edits.set_capability_removed(
             agent.id, key, is_removed=is_removed, actor=actor, at=self._clock.now()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.capability_proposals import SCAN_SOURCES, ProposalChange, propose
 from agentmon.domain.errors import UsageError
-from agentmon.services.agent_checks import require_person
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -109,7 +108,6 @@ class CapabilityScanService:
             ConflictError: An agent asks, or a capability has come since that one of them would overwrite; nothing is
                 stored.
         """
-        require_person(actor)
         agent = await self._agents.by_slug(slug)
         wanted = [proposal.capability for proposal in proposals if proposal.change is not ProposalChange.SAME]
         if wanted:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.changes import Artifact, stored_path
 from agentmon.domain.diffs import Diff, DiffSide
 from agentmon.domain.errors import ConflictError, NotFoundError, SnapshotError
-from agentmon.domain.events import ActorType
 from agentmon.domain.ids import new_id
 from agentmon.domain.operations import OperationType
 from agentmon.domain.plain_text import plain_line
@@ -267,7 +266,6 @@ class ChangeService:
             ConflictError: The lines are not as the run left them, or an agent asks for it.
             SnapshotError: The folder cannot be looked at, the file cannot be written, or git failed.
         """
-        _require_person(actor)
         await self._recovered(changes.root)
         plan = await asyncio.to_thread(plan_lines, self._store(), changes.root, path, hunk)
         await self._apply(changes.execution, plan, only=[path], actor=actor)
@@ -478,7 +476,6 @@ class ChangeService:
             ConflictError: Something changed since the plan was made, a run works in the folder, or an agent asks.
             SnapshotError: A file could not be written; nothing was undone.
         """
-        _require_person(actor)
         for number, folder in await self._changes.folders_at_work():
             if await asyncio.to_thread(_overlap, plan.root, Path(folder)):
                 raise ConflictError(
@@ -568,7 +565,6 @@ class ChangeService:
             ConflictError: It is no repository, a merge or rebase is in progress, or an agent asks for it.
             GitError: git failed.
         """
-        _require_person(actor)
         paths = [step.path for step in plan.steps if step.is_done]
         return await asyncio.to_thread(commit_paths, plan.root, paths, message)
 
@@ -576,7 +572,7 @@ class ChangeService:
         """Return which of these a person has looked at."""
         return await self._changes.looked_at(digests)
 
-    async def mark_looked_at(self, digests: Collection[str], *, is_looked: bool) -> None:
+    async def mark_looked_at(self, digests: Collection[str], *, is_looked: bool, actor: Actor) -> None:
         """Keep that a person has looked at these, or wants to look again."""
         await self._changes.mark_looked_at(digests, is_looked=is_looked, at=self._clock.now())
 
@@ -635,7 +631,6 @@ class ChangeService:
         Raises:
             ConflictError: An agent asks for it.
         """
-        _require_person(actor, "review changes")
         if comment.text.strip():
             await self._comments.write(comment, at=self._clock.now())
         else:
@@ -652,7 +647,6 @@ class ChangeService:
             ConflictError: An agent asks for it, or nobody takes a message now; see ``ConversationService.send``.
             AgentmonError: The conversation cannot go on.
         """
-        _require_person(actor, "review changes")
         comments = tuple(one for one in await self.comments_of(task.id) if one.sent_at is None)
         if not comments:
             raise NotFoundError(
@@ -716,8 +710,3 @@ def _overlap(one: Path, other: Path) -> bool:
 def _require_over(execution: Execution) -> None:
     if execution.status.is_open:
         raise ConflictError("this run is not over, and could change it again", hint="stop it first")
-
-
-def _require_person(actor: Actor, deed: str = "undo changes") -> None:
-    if actor.type is ActorType.AGENT:
-        raise ConflictError(f"an agent may not {deed}", hint="a person does; it changes files with its own tools")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.billing import BilledAnswer
     from agentmon.domain.clock import Clock
+    from agentmon.domain.events import Actor
     from agentmon.paths import Paths
     from agentmon.services.sessions import SessionService
     from agentmon.services.settings import SettingsService
@@ -235,7 +236,7 @@ class CostService:
             found = await self._costs.of_session(session.id, limit=MAX_EXPLAINED)
         return await asyncio.to_thread(self._explained, found)
 
-    async def reprice(self) -> tuple[int, int]:
+    async def reprice(self, *, actor: Actor) -> tuple[int, int]:
         """Look up the price of every answer anew; return how many answers there are, and how many costs changed."""
         book = self._book()
         return await self._prices.price_all(lambda answer: priced(book, answer))

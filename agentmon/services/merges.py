@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from agentmon.domain.errors import ConflictError, NotFoundError
-from agentmon.domain.events import ActorType
 from agentmon.domain.merges import (
     Forecast,
     MergeConflictsError,
@@ -199,7 +198,6 @@ class MergeService:
             ConflictError: It cannot be merged as things are, or an agent asks; nothing was done.
             SnapshotError: A hook refused, git failed, or a file could not be written; nothing was merged.
         """
-        self.require_person(actor)
         worktree = await self.worktree_of(task)
         chosen = how or await self.default_how()
         text = message if message is not None else await self.message(task, worktree.branch)
@@ -244,7 +242,6 @@ class MergeService:
             ConflictError: It cannot be taken back as things are, or an agent asks; nothing was done.
             SnapshotError: A hook refused, git failed, or a file could not be written; nothing was done.
         """
-        self.require_person(actor)
         worktree, merged = await self._merged(task)
         text = message if message is not None else (await self.plan_undo(task)).message
 
@@ -263,7 +260,6 @@ class MergeService:
             UsageError: The task has had no conversation.
             AgentmonError: It cannot go on; see ``ConversationService.send``.
         """
-        self.require_person(actor)
         return await self._talking.send(task.id, solve_text(forecast), actor=actor)
 
     async def require_unmerged(self, execution: Execution) -> None:
@@ -302,15 +298,6 @@ class MergeService:
         with landing.alone(self._paths.merges_dir) as lock:
             await self._finisher.recover_alone(lock)
             return await _in_thread(commit)
-
-    def require_person(self, actor: Actor) -> None:
-        """Refuse an agent: what is shared is a person's to decide.
-
-        Raises:
-            ConflictError: An agent asks.
-        """
-        if actor.type is ActorType.AGENT:
-            raise ConflictError("an agent cannot merge or push", hint="a person does: M on the changes of the task")
 
     async def _do(
         self,

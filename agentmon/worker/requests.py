@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Task
 
 START_REQUEST_ID: Final = "start"
+_NOT_WIDER: Final = frozenset(
+    {
+        *("agent", "approve", "ask", "build", "chat", "default", "manual", "normal", "plan", "read-only"),
+        *("smart_approve", "spec", "untrusted"),
+    }
+)
+"""Permission modes of the presets in which an agent may do no more than where none is chosen."""
 _TARGET_MAX_CHARACTERS: Final = 1000
 _DETAIL_MAX_CHARACTERS: Final = 40_000
 
@@ -46,6 +53,7 @@ def build_request(
     working_dir: str,
     danger_rules: DangerRules,
     is_typed: bool,
+    held_for: str = "",
     project: str = "",
     message: str | None = None,
     history: str = "",
@@ -64,6 +72,7 @@ def build_request(
         working_dir: Absolute path of the folder it works in.
         danger_rules: The rules about dangerous command lines.
         is_typed: Whether a person gave what it works with, and no agent.
+        held_for: Why it waits for a person whatever it would do; empty for no reason.
         project: The repository around that folder; empty when nobody has looked for one.
         message: What the agent is told instead of the task's own text.
         history: What was said and done in a conversation that this one goes on from, told before the message.
@@ -108,6 +117,7 @@ def build_request(
             conversation=conversation,
             rules=danger_rules,
             is_typed=is_typed,
+            held_for=held_for,
         ),
         max_retries=task.input_context.max_retries,
         repository=repository if mode.is_conversation else None,
@@ -138,6 +148,7 @@ def _start_approval(
     conversation: ConversationRequest | None,
     rules: DangerRules,
     is_typed: bool,
+    held_for: str,
 ) -> AskNews | None:
     """Return what a person has to allow before a dangerous start; None for one that may start."""
     if conversation is None:
@@ -153,8 +164,10 @@ def _start_approval(
     else:
         chosen = args.get(PERMISSION_MODE_ARGUMENT)
         words = (agent.slug, *([f"--permission-mode={chosen}"] if chosen else []))
+        if chosen and chosen not in _NOT_WIDER and not is_typed:
+            held_for = held_for or f"an agent chose the permission mode {chosen}"
         detail = conversation.prompt
-    danger = start_danger(agent, capability, rules.judge(words), is_typed=is_typed)
+    danger = start_danger(agent, capability, rules.judge(words), is_typed=is_typed, held_for=held_for)
     if not danger.waits:
         return None
     return AskNews(

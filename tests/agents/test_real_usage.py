@@ -37,7 +37,7 @@ async def test_answers_count_once_whoever_tells_them_first(drive: Drive) -> None
     drive.services.paths.prices_file.write_text(
         '[[price]]\nmodel = "*"\ninput = 1\noutput = 2\ncache_read = 1\ncache_write = 1\ncache_write_1h = 1\n'
     )
-    await drive.services.costs.reprice()
+    await drive.services.costs.reprice(actor=drive.services.actor)
 
     priced = await drive.services.costs.report(CostGroup.EXECUTION, CostFilter())
     assert {bucket.group: bucket.sums.known_cost_nano for bucket in priced.buckets} == {

@@ -202,7 +202,7 @@ def test_an_agent_that_runs_a_command_line_decides_nothing(cli: CommandLine, tal
     stranger = cli("deny", asked, environ={"AGENTMON_EXECUTION_ID": "of another place"})
 
     assert [one.code for one in tried] == [1] * 4
-    assert all("an agent may not decide what agents are allowed" in one.stderr for one in tried)
+    assert all("an agent may not" in one.stderr for one in tried)
     assert stranger.code == 0
 
 

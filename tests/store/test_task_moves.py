@@ -220,10 +220,14 @@ async def test_only_a_run_or_a_person_says_that_a_task_is_done(tmp_path: Path) -
         other, waiting = await place.add_task("no run"), await place.add_task("waits")
         await tasks.add_dependency(waiting.id, other.number, actor=agent)
 
-        for one in (task, other):
+        made = await tasks.add(place.workspace, TaskDraft(title="made"), actor=agent)
+        for one in (task, made):
             with pytest.raises(ConflictError, match=f"an agent cannot move #{one.number} to Done"):
                 await tasks.move(one.id, TaskStatus.DONE, actor=agent)
-        await tasks.move(other.id, TaskStatus.CANCELLED, actor=agent)
+        for done_or_not in (TaskStatus.DONE, TaskStatus.CANCELLED):
+            with pytest.raises(ConflictError, match="an agent may not"):
+                await tasks.move(other.id, done_or_not, actor=agent)
+        await tasks.move(made.id, TaskStatus.CANCELLED, actor=agent)
 
         assert (await tasks.get(waiting.id)).status is TaskStatus.BLOCKED
 

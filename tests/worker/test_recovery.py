@@ -194,12 +194,12 @@ async def test_the_worker_is_no_child_of_who_started_it_and_ends_when_told(live_
         assert worker.pid is not None
         parent = _parent_of(worker.pid)
 
-        was_there = await services.workers.stop()
+        was_there = await services.workers.stop(actor=services.actor)
 
         assert parent != os.getpid()
         assert was_there
         assert not read_presence(live_home.paths.worker_lock).is_running
-        assert not await services.workers.stop()
+        assert not await services.workers.stop(actor=services.actor)
 
 
 def _host_pid(live_home: LiveHome, execution_id: str) -> int:

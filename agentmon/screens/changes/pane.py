@@ -366,7 +366,7 @@ class ChangesPane(Guarded, Vertical):
 
     async def _mark(self, message: DiffView.LookedAt) -> None:
         services = await self._owner.services()
-        await services.changes.mark_looked_at(message.digests, is_looked=message.is_looked)
+        await services.changes.mark_looked_at(message.digests, is_looked=message.is_looked, actor=services.actor)
 
     async def _show_unchanged(self, message: DiffView.UnchangedWanted) -> None:
         if self._found is not None:

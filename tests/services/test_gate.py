@@ -1,0 +1,263 @@
+"""What an agent may ask for: the table says it of each method, and the services refuse the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import shlex
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.conversation import AskKind
+from agentmon.domain.errors import ConflictError
+from agentmon.domain.events import Actor, ActorType
+from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.task_status import TaskStatus
+from agentmon.domain.tasks import InputContext, TaskDraft, draft_of
+from agentmon.services.actors import USER_ACTOR
+from agentmon.services.demo_agent import make_demo_agent
+from agentmon.services.gate import RIGHTS, Who, rights_of
+from tests.live_home import add_command, run_to_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from agentmon.bootstrap import Services
+    from agentmon.domain.executions import Execution
+    from agentmon.domain.tasks import Task, Workspace
+    from tests.live_home import LiveHome
+
+
+def _methods(services: Services) -> Iterator[tuple[str, object]]:
+    """Yield all public methods of the services, by the class that defines each."""
+    for field in fields(services):
+        for one in type(getattr(services, field.name)).__mro__:
+            if one.__module__.startswith("agentmon.services."):
+                for name, method in vars(one).items():
+                    if inspect.isfunction(method) and not name.startswith("_"):
+                        yield f"{one.__name__}.{name}", method
+
+
+def agent_of(execution: Execution) -> Actor:
+    return Actor(type=ActorType.AGENT, id=execution.id)
+
+
+async def test_the_table_has_each_method_once_and_nothing_else(services: Services) -> None:
+    named = [name for right in RIGHTS for name in right.methods.split()]
+
+    assert sorted(named) == sorted({name for name, _ in _methods(services)})
+
+
+async def test_what_somebody_may_not_ask_for_is_told_who_asks(services: Services) -> None:
+    guarded = {name for right in RIGHTS if right.who is not Who.EVERYONE for name in right.methods.split()}
+    for name, method in _methods(services):
+        if name in guarded:
+            assert inspect.iscoroutinefunction(method), name
+            assert "actor" in inspect.signature(method).parameters, name
+
+
+@pytest.mark.parametrize("may_decide", [False, True])
+async def test_an_agent_is_refused_by_each_method_that_is_not_for_it(
+    services: Services, workspace: Workspace, may_decide: bool
+) -> None:
+    await services.settings.set("approvals.agents_may_decide", str(may_decide), actor=USER_ACTOR)
+    task = await add_command(services, workspace, "true")
+    own = await services.queue.run(task.id, actor=USER_ACTOR)
+    await services.queue.wait(own.id)
+    foreign = await add_command(services, workspace, "true", title="foreign")
+    open_to = {Who.EVERYONE, Who.DECIDER} if may_decide else {Who.EVERYONE}
+    agents = [agent_of(own), Actor(type=ActorType.AGENT, id="unknown"), Actor(type=ActorType.AGENT)]
+    before = _all_rows(services)
+    refused = 0
+    for field in fields(services):
+        service = getattr(services, field.name)
+        for name, right in rights_of(type(service)).items():
+            if right.who not in open_to:
+                for agent in agents:
+                    with pytest.raises(ConflictError, match="an agent may not"):
+                        await getattr(service, name)(foreign.id, actor=agent)
+                    refused += 1
+
+    assert refused >= 3 * 50
+    assert _all_rows(services) == before
+
+
+def _all_rows(services: Services) -> dict[str, list[tuple[object, ...]]]:
+    changing = {"worker_heartbeats", "executions", "alembic_version"}
+    with closing(sqlite3.connect(services.paths.database_path)) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        plain = [one for one in tables if one not in changing and not one.endswith("_words")]
+        return {one: connection.execute(f"SELECT * FROM {one}").fetchall() for one in plain}
+
+
+async def test_an_agent_changes_its_own_card_and_those_that_were_made_from_it(
+    services: Services, workspace: Workspace
+) -> None:
+    own = await add_command(services, workspace, "true", title="own")
+    agent = agent_of(await run_to_end(services, own))
+    made = await _made(services, workspace, agent, "made")
+    deeper = await _made(services, workspace, agent_of(await run_to_end(services, made)), "deeper")
+    foreign = await add_command(services, workspace, "true", title="foreign")
+    below_foreign = await _made(services, workspace, agent_of(await run_to_end(services, foreign)), "below")
+
+    for task in (own, made, deeper):
+        present = await services.tasks.get(task.id)
+        changed = replace(draft_of(present), description="more")
+        await services.tasks.edit(task.id, changed, expected_version=present.version, actor=agent)
+    for task in (made, deeper):
+        await services.tasks.delete(task.id, actor=agent)
+        await services.tasks.restore(task.id, actor=agent)
+    for task in (foreign, below_foreign):
+        with pytest.raises(ConflictError, match="move or archive a card"):
+            await services.tasks.move(task.id, TaskStatus.BLOCKED, actor=agent)
+    for task in (own, foreign, below_foreign):
+        with pytest.raises(ConflictError, match="delete a card"):
+            await services.tasks.delete(task.id, actor=agent)
+
+
+async def _made(services: Services, workspace: Workspace, agent: Actor, title: str) -> Task:
+    slug = await services.agents.by_slug("command")
+    draft = TaskDraft(title=title, assignee_agent_id=slug.id, input_context=InputContext(args={"argv": ["true"]}))
+    return await services.tasks.add(workspace, draft, actor=agent)
+
+
+async def test_a_card_that_is_not_its_own_waits_for_a_person_when_an_agent_starts_it(
+    services: Services, workspace: Workspace, live_home: LiveHome
+) -> None:
+    own = await add_command(services, workspace, "true", title="own")
+    agent = agent_of(await run_to_end(services, own))
+    made = await _made(services, workspace, agent, "made")
+    foreign = await add_command(services, workspace, "touch", str(live_home.folder / "done"), title="foreign")
+
+    of_made = await services.queue.run(made.id, actor=agent)
+    of_foreign = await services.queue.run(foreign.id, actor=agent)
+
+    assert (await services.queue.wait(of_made.id)).status is ExecutionStatus.SUCCEEDED
+    assert of_foreign.is_held
+    (asked,) = await services.approvals.inbox(workspace.id)
+    assert (asked.approval.ask_kind, asked.approval.execution_id) == (AskKind.START, of_foreign.id)
+    assert not (live_home.folder / "done").exists()
+    await services.approvals.allow(asked.approval.id, actor=USER_ACTOR, seen_digest=asked.approval.input_digest)
+    assert (await services.queue.wait(of_foreign.id)).status is ExecutionStatus.SUCCEEDED
+    assert (live_home.folder / "done").exists()
+
+
+@pytest.mark.parametrize("mode", ["acceptEdits", "manual"])
+async def test_a_permission_mode_that_an_agent_chose_waits_for_a_person(
+    services: Services, workspace: Workspace, mode: str
+) -> None:
+    own = await add_command(services, workspace, "true", title="own")
+    agent = agent_of(await run_to_end(services, own))
+    coder = await services.agents.add(make_demo_agent(pace_s=0))
+
+    def draft(**args: object) -> TaskDraft:
+        return TaskDraft(title="made", assignee_agent_id=coder.id, input_context=InputContext(args=args))
+
+    said_at_start = await services.tasks.add(workspace, draft(), actor=agent)
+    said_on_card = await services.tasks.add(workspace, draft(permission_mode=mode), actor=agent)
+    typed = await services.tasks.add(workspace, draft(permission_mode=mode), actor=USER_ACTOR)
+
+    is_held = [
+        (await services.queue.run(said_at_start.id, permission_mode=mode, actor=agent)).is_held,
+        (await services.queue.run(said_on_card.id, actor=agent)).is_held,
+        (await services.queue.run(typed.id, actor=USER_ACTOR)).is_held,
+    ]
+
+    assert is_held == [mode != "manual", mode != "manual", False]
+
+
+def _inside(services: Services, line: str) -> str:
+    """Return a command line of a program that hides where it runs and asks agentmon to allow everything."""
+    home = shlex.quote(str(services.paths.database_path.parent))
+    asks = shlex.join([sys.executable, "-P", "-m", "agentmon", "rules", "add", "allow"])
+    return f'env -i PATH="$PATH" HOME="$HOME" AGENTMON_HOME={home} {line.format(asks=shlex.quote(asks))}; exit $?'
+
+
+_HAS_NAMESPACES = sys.platform == "linux" and not (
+    shutil.which("unshare") is None
+    or subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "true"],
+        check=False,
+        capture_output=True,
+    ).returncode
+)
+_DEEP = (
+    f"{sys.executable} -c 'import os, sys\nfor _ in range(150):\n    if (pid := os.fork()): "
+    'sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\nos.execvp("sh", ["sh", "-c", sys.argv[1]])\' {asks}'
+)
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(sys.platform != "linux", reason="the processes above are read on Linux alone")
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("sh -c {asks}", id="no marker"),
+        pytest.param("setsid --wait sh -c {asks}", id="a session of its own"),
+        pytest.param(_DEEP, id="150 processes deep"),
+        *(
+            pytest.param(
+                f"unshare --user --map-root-user --pid --fork {more}sh -c {{asks}}",
+                id=name,
+                marks=pytest.mark.skipif(not _HAS_NAMESPACES, reason="no namespaces here"),
+            )
+            for name, more in (("pid namespace", ""), ("pid namespace with its own /proc", "--mount-proc "))
+        ),
+    ],
+)
+async def test_a_program_that_hides_where_it_runs_is_taken_for_an_agent(
+    services: Services, workspace: Workspace, line: str
+) -> None:
+    task = await add_command(services, workspace, "sh", "-c", _inside(services, line))
+
+    ended = await run_to_end(services, task)
+
+    assert (ended.exit_code, await services.approvals.rules()) == (1, ())
+    assert "an agent may not decide" in services.executions.log_path(ended).read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("prices", "set", "a-model", "--input", "1"),
+        ("prices", "update"),
+        ("statusline", "--install"),
+        ("costs", "reprice"),
+        ("worker", "--stop"),
+        ("pause",),
+        ("settings", "worker.max_running", "100"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+async def test_a_command_that_no_service_stands_behind_asks_who_calls_it(
+    services: Services, workspace: Workspace, live_home: LiveHome, words: tuple[str, ...]
+) -> None:
+    own = await run_to_end(services, await add_command(services, workspace, "true"))
+    environ = {**os.environ, "AGENTMON_EXECUTION_ID": own.id, "AGENTMON_PRICES_URL": "http://127.0.0.1:1/"}
+    environ |= {"HOME": str(live_home.folder), "AGENTMON_HOME": str(live_home.folder / "home")}
+
+    called = await _call(words, environ, live_home.project)
+
+    assert called.returncode == 1, called.stdout
+    assert "an agent may not" in called.stderr
+
+
+async def _call(words: tuple[str, ...], environ: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-P", "-m", "agentmon", *words],
+        env=environ,
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        check=False,
+    )

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.approvals import ApprovalRule, RuleDecision
-from agentmon.domain.command_words import SHELLS, command_segments, plain_words
+from agentmon.domain.command_words import SHELLS, command_segments, leads_to_any, plain_words
 from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.globs import Glob
 from agentmon.domain.plain_text import storable
@@ -215,7 +215,8 @@ def _command_fits(prefix: str, command: str | None, *, allows: bool) -> bool:
     if command is None or not wanted:
         return False
     if allows:
-        return plain_words(command)[: len(wanted)] == wanted
+        words = plain_words(command)
+        return words == wanted or (words[: len(wanted)] == wanted and not leads_to_any(wanted))
     return any(
         first[1:] == wanted[1:] and wanted[0] in {first[0], first[0].rpartition("/")[2]}
         for first in (segment[: len(wanted)] for segment in command_segments(command))

@@ -31,6 +31,8 @@ class ProgramGrammar:
     """Long options that are options of their own, though they look like the beginning of another one."""
     command_options: frozenset[str] = frozenset()
     """Options behind which a command stands, up to ``;``, ``+`` or the end: ``find -exec``."""
+    write_options: frozenset[str] = frozenset()
+    """Options that take the next word, a file that is written."""
     abbreviates: bool = False
     """Whether the beginning of a long option stands for it."""
     has_clusters: bool = True
@@ -170,7 +172,7 @@ class CommandReading:
 
     def _read_option(self, word: str) -> str:
         """Take an option in; return its name when the next word is its value."""
-        takes = self._grammar.value_options
+        takes = self._grammar.value_options | self._grammar.write_options
         name, equals, value = word.partition("=")
         if equals and value.lower() in _OFF:
             return ""

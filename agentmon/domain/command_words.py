@@ -12,6 +12,12 @@ from typing import Final
 
 SHELLS: Final = frozenset({"sh", "bash", "zsh", "dash", "ksh", "fish", "ash"})
 _SCRIPT_OPTION: Final = re.compile(r"-[a-z]*c")
+_TRUSTED_SHELL: Final = re.compile(
+    rf"(/bin/|/usr/bin/|/usr/local/bin/|/opt/homebrew/bin/)?({'|'.join(sorted(SHELLS))})"
+)
+"""A shell by its name or in a folder of the system: another file of that name may do anything."""
+_TRUSTED_SCRIPT_OPTIONS: Final = frozenset({"-c", "-lc"})
+"""``-norc`` is no ``-c``: the next word would be a file."""
 _MAX_DEPTH: Final = 4
 _MAX_SEGMENTS: Final = 2000
 _MAX_PLAIN_CHARACTERS: Final = 128 * 1024
@@ -28,7 +34,7 @@ _PLAIN_PIECE: Final = re.compile(
     | '(?P<single>[^'\n\r\0]*)'
     | "(?P<double>(?:[^"\\`$\n\r\0!]++|\\["\\])*)"
     | \\(?P<escaped>[^\n\r\0])
-    | (?P<bare>[^\s'"\\|&;<>(){}`$#\0]+ | (?<=[^\s])[#{}]+)
+    | (?P<bare>[^\s'"\\|&;<>(){}`$#\0]+ | (?<=\S)(?:\#|\{(?:(?!\.\.)[^\s'"\\|&;<>(){}`$,\0])*\})+)
     """,
     re.VERBOSE,
 )
@@ -47,13 +53,14 @@ _LOOSE_PIECE: Final = re.compile(
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _AMOUNT: Final = re.compile(r"[0-9.]+[smhd]?")
 _KEYWORDS: Final = frozenset({"!", "{", "if", "then", "elif", "else", "while", "until", "do", "time", "coproc"})
-_WRAPPERS: Final = frozenset(
+WRAPPERS: Final = frozenset(
     {
         *("sudo", "doas", "su", "nohup", "timeout", "gtimeout", "xargs", "parallel", "env", "nice", "ionice", "setsid"),
         *("stdbuf", "command", "builtin", "exec", "chroot", "watch", "flock", "caffeinate", "strace", "time"),
         *("systemd-run", "chrt", "taskset", "unshare", "script", "entr", "busybox"),
     }
 )
+"""Programs that run the command behind their own words."""
 _TAKES_COMMAND: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -92,6 +99,13 @@ def command_segments(command: str) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(suspicion.found))
 
 
+def leads_to_any(words: tuple[str, ...]) -> bool:
+    """Return whether the next word behind these is the command that is run: ``env``, ``sudo -n``, ``bash``."""
+    if not words or words[0].rpartition("/")[2] not in WRAPPERS | SHELLS:
+        return False
+    return len(words) in _starts_behind_wrapper((*words, ""))
+
+
 def _split_plainly(line: str) -> tuple[str, ...]:
     words: list[list[str]] = []
     is_inside_word = False
@@ -118,14 +132,10 @@ def _is_shell(word: str) -> bool:
 
 
 def _script_of(words: tuple[str, ...]) -> str | None:
-    """Return the line that a shell is given by ``-c``; None for another command."""
-    if not words or not _is_shell(words[0]):
-        return None
-    for index, word in enumerate(words[1:], 1):
-        if _SCRIPT_OPTION.fullmatch(word):
-            return words[index + 1] if index + 2 == len(words) else None
-        if not word.startswith("-"):
-            return None
+    """Return the line that a shell of the system is given, and nothing else; None for another command."""
+    match words:
+        case (shell, option, script) if option in _TRUSTED_SCRIPT_OPTIONS and _TRUSTED_SHELL.fullmatch(shell):
+            return script
     return None
 
 
@@ -198,13 +208,13 @@ class _Suspicion:
             self.found.append(command)
             name = command[0].rpartition("/")[2]
             starts = [index + 1 for index, word in enumerate(command) if word in _TAKES_COMMAND]
-            if name in _WRAPPERS:
+            if name in WRAPPERS:
                 starts += _starts_behind_wrapper(command)
             for start in starts:
                 if not self._may_take(len(command) - start):
                     return
                 waiting.append(command[start:])
-            if name in SHELLS or name == "eval" or name in _WRAPPERS:
+            if name in SHELLS or name == "eval" or name in WRAPPERS:
                 scripts = [" ".join(command[1:])] if name == "eval" else [word for word in command[1:] if " " in word]
                 if name in SHELLS:
                     scripts += [command[index + 1] for index in _script_places(command)]

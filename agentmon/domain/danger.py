@@ -124,6 +124,18 @@ class WriteRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VariableRule:
+    """A variable that decides what programs do."""
+
+    names: tuple[str, ...]
+    """With ``*``."""
+    text: re.Pattern[str] | None
+    """It stands somewhere in the value; None for any value."""
+    level: DangerLevel
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DangerRules:
     """The rules, as they were read from their files."""
 
@@ -134,6 +146,7 @@ class DangerRules:
     grammars: tuple[tuple[tuple[str, ...], ProgramGrammar], ...] = ()
     """How the words of programs are read, by their names."""
     writes: tuple[WriteRule, ...] = ()
+    variables: tuple[VariableRule, ...] = ()
     interpreters: frozenset[str] = frozenset()
     """Programs that run what they read, with ``*`` in their names."""
     shells: frozenset[str] = frozenset()
@@ -164,6 +177,11 @@ class DangerRules:
         judging = _Judging(self)
         judging.look_at_script(script, depth=0)
         return judging.finding()
+
+    def decides(self, variable: str) -> bool:
+        """Return whether a variable of this name decides what programs do."""
+        known = (self.command_variables, *(frozenset(rule.names) for rule in self.variables))
+        return any(is_named(variable, names) for names in known)
 
     def about(self, program: str) -> tuple[DangerRule, ...]:
         """Return the rules about a program in their order; those for every program when none names it."""
@@ -300,8 +318,16 @@ class _Judging:
             if self._is_over:
                 return
             name, equals, script = word.partition("=")
+            if equals:
+                self._look_at_value(name, script, most)
             if equals and (program == _ALIASING or is_named(name, self._rules.command_variables)):
                 self.look_at_script(script, depth=depth + 1, most=most)
+
+    def _look_at_value(self, name: str, value: str, most: DangerLevel) -> None:
+        for rule in self._rules.variables:
+            if is_named(name, rule.names) and (rule.text is None or rule.text.search(value)):
+                self._add(rule.level, rule.reason, name, most)
+                return
 
     def _look_inside(self, program: str, command: ScriptCommand, *, depth: int, most: DangerLevel) -> None:
         """Look at the commands that a command runs."""
@@ -312,10 +338,14 @@ class _Judging:
                 return
             found = tuple(one for word in words for one in (names if names and word == _FOUND else [word]))
             self._look_at_words(found, command, depth=depth, most=most)
+        if grammar.write_options:
+            reading = CommandReading(command.words[1:], grammar)
+            for target in (one for option in sorted(grammar.write_options) for one in reading.values_of(option)):
+                self._look_at_target(target, program, most)
         if is_named(program, self._rules.shells):
             script = CommandReading(command.words[1:], _SHELL_GRAMMAR).shell_script
             if script is not None:
-                self.look_at_script(script, depth=depth + 1, most=most)
+                self.look_at_script(_filled(script, command, self._rules.printers), depth=depth + 1, most=most)
         for wrapper in self._rules.wrappers:
             if is_named(program, wrapper.programs) and self._unwrap(wrapper, program, command, depth=depth, most=most):
                 return
@@ -434,6 +464,14 @@ def _named_by(command: ScriptCommand, printers: frozenset[str]) -> tuple[str, ..
     if is_named(_name(words), printers):
         return tuple(" ".join(words[1:]).split())
     return words[-1:] if _name(words) in _LOOKING_UP else ()
+
+
+def _filled(script: str, command: ScriptCommand, printers: frozenset[str]) -> str:
+    """Return a line of shell with what its substitutions print, where that is known."""
+    for inner in command.inner:
+        if is_named(_name(inner.words), printers) and _SUBSTITUTED in script:
+            script = script.replace(_SUBSTITUTED, " ".join(inner.words[1:]), 1)
+    return script
 
 
 def _wrapped(wrapper: WrapperRule, words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import posixpath
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
 
 from agentmon.domain.approval_rules import RequestedAction
 from agentmon.domain.conversation import AskKind
@@ -13,7 +15,7 @@ from agentmon.domain.plain_text import storable
 from agentmon.domain.redaction import MASK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from agentmon.domain.approvals import Approval
     from agentmon.domain.ids import AgentId, WorkspaceId
@@ -21,11 +23,21 @@ if TYPE_CHECKING:
 _COMMAND_KEYS: Final = ("command", "cmd")
 _PATH_KEYS: Final = ("file_path", "filePath", "notebook_path", "path", "absolute_path", "filename")
 _FOLDER_KEYS: Final = ("cwd", "workdir", "directory", "dir_path", "working_directory")
+_CONTENT_KEYS: Final = frozenset(
+    {
+        *("content", "contents", "text", "old_string", "new_string", "oldString", "newString", "oldText", "newText"),
+        *("old_str", "new_str", "file_text", "new_source", "pattern", "query", "prompt", "instruction", "description"),
+        *("diff", "patch", "unified_diff", "message", "regex", "url"),
+    }
+)
+"""What stands under these is a path only where it is written like a whole one."""
 _HARMLESS_KEYS: Final = frozenset({"description", "timeout", "timeout_ms", "run_in_background", "is_background"})
 _TARGET_MAX_CHARACTERS: Final = 1000
 _LONGEST_PATH: Final = 4096
 """No system opens a longer one (source: Linux, PATH_MAX)."""
 _MOST_PATHS: Final = 1000
+_MOST_PARTS: Final = 20_000
+"""Parts of an input that are looked at; one with more is not known whole."""
 _UNTOLD: Final = (MASK, "\ufffd")
 """What stands for a secret, and for what neither a path nor an argument can hold."""
 _WHOLE_FOLDER: Final = "Write below "
@@ -96,20 +108,46 @@ def _is_told(text: str) -> bool:
 
 
 def _named_paths(approval: Approval) -> tuple[str, ...]:
-    """Return every path that the request names: under the usual keys, and whatever else is written like one."""
-    found = [approval.tool_input[key] for key in _PATH_KEYS if key in approval.tool_input]
-    for content in approval.tool_input.values():
-        found += [one for one in (content if isinstance(content, list | tuple) else [content]) if _is_like_path(one)]
-    paths = [storable(path) for path in found if isinstance(path, str) and path]
+    """Return every path that the request names, however deep: under the usual keys first, then what is like one."""
+    texts = list(_texts_in(approval.tool_input))
+    usual = [text for key, text in texts if key in _PATH_KEYS]
+    others = [text for key, text in texts if key not in _PATH_KEYS and _is_like_path(text, key)]
+    paths = [storable(_path_of(text)) for text in (*usual, *others) if text]
     return tuple(dict.fromkeys(paths)) or tuple(filter(None, [_single_path(approval)]))
 
 
-def _is_like_path(content: object) -> bool:
-    return (
-        isinstance(content, str)
-        and "\n" not in content
-        and (content.startswith(("/", "~/", "../")) or "/../" in content)
-    )
+def _texts_in(tool_input: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield all texts of an input, each with the name it stands under; a tree of too many parts ends as no path can."""
+    waiting: list[tuple[str, object]] = [("", tool_input)]
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            return
+        key, content = waiting.pop()
+        if isinstance(content, str):
+            yield key, content
+        elif isinstance(content, Mapping):
+            waiting += [(str(name), one) for name, one in reversed(tuple(content.items()))]
+        elif isinstance(content, list | tuple):
+            waiting += [(key, one) for one in reversed(content)]
+    yield _PATH_KEYS[0], MASK
+
+
+def _is_like_path(text: str, key: str) -> bool:
+    if "\n" in text:
+        return False
+    if text.lower().startswith(("/", "~/", "../", "file:")) or "/../" in text:
+        return True
+    return key not in _CONTENT_KEYS and "/" in text and "://" not in text and " " not in text
+
+
+def _path_of(text: str) -> str:
+    """Return the path that an address of a file names, or the text as it is."""
+    if not text.lower().startswith("file:"):
+        return text
+    try:
+        return unquote(urlsplit(text).path) or text
+    except ValueError:
+        return text
 
 
 def _single_path(approval: Approval) -> str | None:

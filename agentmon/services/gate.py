@@ -107,7 +107,8 @@ RIGHTS: Final = (
         # What is made, edited or started: what an agent may not say is refused there; what may do harm waits.
         "TaskService.add TaskService.add_all TaskService.edit TaskService.shift TaskService.change_dependencies "
         "TaskService.add_dependency TaskService.remove_dependency QuickAddService.add QueueService.run "
-        "QueueService.start_anyway QueueService.find_begun BudgetService.set SessionService.resume SessionService.fork SessionService.restart "
+        "QueueService.start_anyway QueueService.find_begun BudgetService.set SessionService.resume "
+        "SessionService.fork SessionService.restart "
         "SessionService.rename WorktreeService.remove WorktreeService.restore WorktreeService.prune "
         "WorkspaceService.open WorkspaceService.find_for AgentAdding.add AgentTesting.test_run DiscoveryService.scan "
         "NotificationService.try_out CostService.import_history CostService.import_conversations "

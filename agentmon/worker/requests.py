@@ -160,13 +160,14 @@ def _start_approval(
             args=check_arguments(capability.args_schema, args),
             prompt_additions=task.input_context.prompt_additions,
         )
-        detail = shlex.join(words)
+        detail = shlex.join((*environment_words(task, danger_rules=rules), *words))
     else:
         chosen = args.get(PERMISSION_MODE_ARGUMENT)
         words = (agent.slug, *([f"--permission-mode={chosen}"] if chosen else []))
         if chosen and chosen not in _NOT_WIDER and not is_typed:
             held_for = held_for or f"an agent chose the permission mode {chosen}"
         detail = conversation.prompt
+    words = (*environment_words(task, danger_rules=rules), *words)
     danger = start_danger(agent, capability, rules.judge(words), is_typed=is_typed, held_for=held_for)
     if not danger.waits:
         return None
@@ -183,6 +184,12 @@ def _start_approval(
         danger_reason=danger.reason,
         input_digest=start_digest(detail, working_dir),
     )
+
+
+def environment_words(task: Task, *, danger_rules: DangerRules) -> tuple[str, ...]:
+    """Return the variables of a task that decide what programs do, as words in front of a command: ``env A=b``."""
+    told = [f"{name}={text}" for name, text in task.input_context.env_overrides.items() if danger_rules.decides(name)]
+    return ("env", *told) if told else ()
 
 
 def start_digest(detail: str, working_dir: str) -> str:

@@ -12,7 +12,7 @@ from agentmon.domain.errors import RunnerError
 from agentmon.domain.start_danger import start_danger
 from agentmon.runners.danger import danger_rules_in_force
 from agentmon.worker.preparation import asked_folder_of, command_of
-from agentmon.worker.requests import start_digest
+from agentmon.worker.requests import environment_words, start_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,12 +42,13 @@ async def require_as_queued(
 
 
 def _require_as_queued(claimed: ClaimedExecution, allowed: Approval | None, danger_rules_file: Path) -> None:
-    words = command_of(claimed)
+    rules = danger_rules_in_force(danger_rules_file)
+    words = (*environment_words(claimed.task, danger_rules=rules), *command_of(claimed))
     if allowed is not None:
         if start_digest(shlex.join(words), asked_folder_of(claimed)) != allowed.input_digest:
             raise RunnerError("what it would run, or where, is not what was allowed any more", hint=_HINT)
         return
-    finding = danger_rules_in_force(danger_rules_file).judge(words)
+    finding = rules.judge(words)
     # What a person may type without being asked was kept when it was queued, so that it counts as typed.
     danger = start_danger(claimed.agent, claimed.capability, finding, is_typed=True)
     if danger.waits:

@@ -22,6 +22,7 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\0\v\f"), m
         ("ls *.py", ("ls", "*.py")),
         ("echo a\\;b c#d e{f}", ("echo", "a;b", "c#d", "e{f}")),
         ("bash -lc 'git status'", ("git", "status")),
+        ("git show stash@{0}", ("git", "show", "stash@{0}")),
         ("/bin/zsh -lc \"sh -c 'git status'\"", ("git", "status")),
     ],
 )
@@ -39,6 +40,8 @@ def test_a_single_plain_command_has_its_words(line: str, words: tuple[str, ...])
         *("git status 'open", 'git status "open', "git status \\", "A=1 git status", "git status # rm", "{ git status"),
         *("git status {a,b}", "git status\vrm", "git status\frm", "! git status", "if git status", "bash -c"),
         *("bash -c 'git status; rm x'", "bash -lc 'git status' extra", "bash -o pipefail -c 'rm x'", "sh -c 'A=1 git'"),
+        *("bash -norc 'git status'", "bash --rcfile x -c 'git status'", "bash -e -c 'git status'", "git diff a{1..3}"),
+        *("./bash -c 'git status'", "/tmp/x/sh -c 'git status'", "fish --init-command=x -c 'git status'"),
         *("bash -c \"bash -c 'git status; rm x'\"", "''", 'git status "a\nb"', "git status 'a\nb'", 'git "!x"'),
     ],
 )

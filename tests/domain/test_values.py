@@ -114,6 +114,66 @@ def test_secrets_are_masked_by_their_shape(text: str) -> None:
     assert redact(redact(text)) == redact(text)
 
 
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        *(
+            "\x1b[32m{}\x1b[0m",
+            "\x1b[1;38;5;9m{}",
+            "\x1b]8;;http://x\x07{}",
+            "\x07{}",
+            "\u200b{}",
+            "\\u0007{}",
+            "\\u001b[32m{}\\u001b[0m",
+        ),
+        *("\\x1b[32m{}", "\\033[1m{}", "\\e[1m{}", "\x00{}", "\ufeff{}"),
+    ],
+    ids=ascii,
+)
+@pytest.mark.parametrize("secret", ["ghp_" + "a1B2" * 9, "password=hunter22", "Bearer abcdefghijklmnop1234"])
+def test_no_code_that_a_terminal_does_not_show_hides_a_secret(hidden: str, secret: str) -> None:
+    parted = f"{secret[:3]}\x1b[31m{secret[3:]}"
+
+    for text in (hidden.format(secret), parted, hidden.format(parted)):
+        masked = redact(text)
+        assert MASK in masked
+        assert secret[-6:] not in masked
+        assert redact(masked) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("hf_" + "x1" * 16, "gsk_" + "x1" * 26, "AccountKey=abcd1234==", "Authorization: Bearer {}", "Bearer {}"),
+        *("--password hunter22", "mysql --password=hunter22", "curl --api-key '{}'", "--Token {}", "x --secret {} y"),
+        *('{{\\"password\\": \\"{}\\"}}', '{{"text": "{{\\"api_key\\": \\"{}\\"}}"}}', "SharedAccessSignature={}"),
+    ],
+)
+def test_a_secret_is_known_by_what_stands_before_it(text: str) -> None:
+    secret = "a1b2c3d4e5f6a7b8c9d0"
+    masked = redact(text.format(secret) if "{" in text else text)
+
+    assert MASK in masked
+    assert secret not in masked
+    assert "hunter22" not in masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "the --password option",
+            "a bearer of authentication-required",
+            "--max-tokens 100000",
+            "--token <your token>",
+        ),
+        *("C:\\example\\token", "--password-stdin below", "\x1b[1mbold\x1b[0m token"),
+    ],
+)
+def test_what_only_speaks_of_secrets_is_none(text: str) -> None:
+    assert redact(text) == text
+
+
 def test_of_an_assignment_the_value_alone_is_masked() -> None:
     text = "MY_API_KEY_2 = abcdef0123; x-token: 'abc def' İ SECRET_TOKEN=one-long-word&b=1"
 

@@ -15,7 +15,7 @@ from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.events import Actor, ActorType
 from agentmon.domain.execution_status import ExecutionStatus
-from agentmon.domain.tasks import InputContext, draft_of
+from agentmon.domain.tasks import InputContext, TaskDraft, draft_of
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.settings import AGENTS_MAY_DECIDE_KEY
 from tests.live_home import add_command
@@ -110,6 +110,35 @@ async def test_a_command_waits_when_an_agent_starts_or_wrote_it_and_not_when_a_p
     await services.queue.stop(task.id, actor=USER_ACTOR)
     typed_now = await services.queue.run(task.id, actor=USER_ACTOR, args={"argv": ["rm", "-rf", "src"]})
     assert not typed_now.is_held
+
+
+async def test_the_environment_of_a_card_is_judged_shown_and_kept(services: Services, workspace: Workspace) -> None:
+    own = await services.queue.run((await add_command(services, workspace, "true")).id, actor=USER_ACTOR)
+    await services.queue.wait(own.id)
+    agent = Actor(type=ActorType.AGENT, id=own.id)
+    command = await services.agents.by_slug("command")
+
+    async def made(**variables: str) -> Execution:
+        context = InputContext(args={"argv": ["true"]}, env_overrides=variables)
+        draft = TaskDraft(title="it", assignee_agent_id=command.id, input_context=context)
+        task = await services.tasks.add(workspace, draft, actor=agent)
+        return await services.queue.run(task.id, actor=agent)
+
+    plain = await made(MODE="fast", PAGER="cat")
+    hidden = await made(MODE="fast", GIT_SSH_COMMAND="sh -c 'rm -rf src'")
+    (asked,) = await services.approvals.inbox(workspace.id)
+
+    assert (plain.is_held, hidden.is_held) == (False, True)
+    assert asked.approval.detail == "env 'GIT_SSH_COMMAND=sh -c '\"'\"'rm -rf src'\"'\"'' true"
+    task = await services.tasks.get(hidden.task_id)
+    context = replace(task.input_context, env_overrides={"GIT_SSH_COMMAND": "sh -c 'rm -rf ~'"})
+    await services.queue.pause(actor=USER_ACTOR)
+    await services.approvals.allow(asked.approval.id, actor=USER_ACTOR, seen_digest=asked.approval.input_digest)
+    changed = replace(draft_of(task), input_context=context)
+    task = await services.tasks.get(task.id)
+    await services.tasks.edit(task.id, changed, expected_version=task.version, actor=agent)
+    await services.queue.resume(actor=USER_ACTOR)
+    assert "is not what was allowed any more" in str((await services.queue.wait(hidden.id)).error)
 
 
 async def test_what_destroys_things_is_allowed_by_a_person_who_types_its_name_once(

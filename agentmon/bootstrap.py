@@ -270,7 +270,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         )
         services = Services(
             paths=paths,
-            actor=await find_actor(executions, paths.tmux_socket),
+            actor=await find_actor(executions, HeartbeatRepository(database), paths),
             notices=opened.notices,
             workspaces=workspaces,
             tasks=cards,
@@ -401,7 +401,6 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 budgets=BudgetRepository(database, money_words=money_words),
                 days=UsageDayRepository(database),
                 executions=executions,
-                settings=settings,
                 queue=queue,
                 clock=clock,
             ),

@@ -139,7 +139,12 @@ class Paths(NamedTuple):
     @property
     def tmux_socket(self) -> Path:
         """The private tmux server."""
-        return self.run_dir / "tmux.sock"
+        return self.tmux_socket_in(self.run_dir)
+
+    @staticmethod
+    def tmux_socket_in(run_dir: Path) -> Path:
+        """Return where the tmux server of a run folder is, also of another data folder."""
+        return run_dir / "tmux.sock"
 
     def execution_dir(self, execution_id: ExecutionId) -> Path:
         """Return the folder of one execution."""

@@ -71,9 +71,6 @@ class TaskBudget:
     action: BudgetAction = BudgetAction.STOP
 
 
-_STRENGTH: Final = (BudgetAction.WARN, BudgetAction.BLOCK, BudgetAction.STOP)
-
-
 class BudgetLevel(StrEnum):
     """How far a budget is used."""
 
@@ -109,11 +106,6 @@ class Budget:
     spent_until: datetime | None = None
     """Until when it is known to be spent; None when it is not."""
     created_at: datetime
-
-    def allows_more_than(self, other: Budget) -> bool:
-        """Return whether more could be spent under this budget than under another one of the same thing."""
-        is_weaker = _STRENGTH.index(self.action) < _STRENGTH.index(other.action)
-        return self.limit > other.limit or is_weaker or (other.counts_cached and not self.counts_cached)
 
     def amount_text(self, amount: int) -> str:
         """Return an amount of its unit: ``$4.21``, ``1.2 M tokens``; ``$0.0042`` where all of it is a few cents."""

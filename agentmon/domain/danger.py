@@ -38,6 +38,7 @@ _EVALUATING: Final = frozenset({"eval", "source", "."})
 _SUBSTITUTED: Final = "$(…)"
 _LOOKING_UP: Final = frozenset({"which", "command", "type"})
 _ALIASING: Final = "alias"
+_STANDARD_OUTPUT: Final = "-"
 _DECLARING: Final = frozenset({"export", "declare", "readonly", "typeset"})
 _WRITES: Final = frozenset({">", ">|", "&>", "<>", ">>", "&>>"})
 
@@ -189,7 +190,10 @@ class DangerRules:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             named = tuple(rule for rule in self.rules if is_named(program, rule.programs))
-            described = (*(names for names, _ in self.grammars), *(one.programs for one in self.wrappers))
+            described = (
+                *(names for names, grammar in self.grammars if grammar.value_options or not grammar.write_options),
+                *(one.programs for one in self.wrappers),
+            )
             is_known = bool(named) or any(is_named(program, names) for names in described)
             if not is_known and not is_named(program, self.free_words):
                 named = tuple(rule for rule in self.rules if _ANY_PROGRAM in rule.programs)
@@ -340,7 +344,8 @@ class _Judging:
             self._look_at_words(found, command, depth=depth, most=most)
         if grammar.write_options:
             reading = CommandReading(command.words[1:], grammar)
-            for target in (one for option in sorted(grammar.write_options) for one in reading.values_of(option)):
+            targets = [one for option in sorted(grammar.write_options) for one in reading.values_of(option)]
+            for target in targets:
                 self._look_at_target(target, program, most)
         if is_named(program, self._rules.shells):
             script = CommandReading(command.words[1:], _SHELL_GRAMMAR).shell_script
@@ -406,6 +411,8 @@ class _Judging:
                 self.look_at_script(given, depth=depth + 1, most=most)
 
     def _look_at_target(self, target: str, program: str, most: DangerLevel) -> None:
+        if target == _STANDARD_OUTPUT:
+            return
         path = plain_path(target)
         rule = next((rule for rule in self._rules.writes if rule.target.fullmatch(path)), None)
         if rule is not None and rule.level > DangerLevel.SAFE:

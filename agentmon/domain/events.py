@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +50,10 @@ class Actor:
 
     type: ActorType
     id: str | None = None
+
+
+UNSEEN_ACTOR: Final = Actor(type=ActorType.AGENT, id="unseen")
+"""One behind whom nobody can look, and who is therefore taken for an agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

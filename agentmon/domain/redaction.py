@@ -43,9 +43,11 @@ _SECRET_WORDS: Final = (
 )
 _MARKS: Final = r"\\{0,4}[\"']?"
 """A quotation mark, also one that stands in a text in a text."""
-_ASSIGNED: Final = re.compile(rf"[A-Za-z0-9_.-]{{0,60}}{_MARKS}\s{{0,9}}[=:]\s{{0,9}}{_MARKS}([^\s\"'&;,\\]{{6}})")
+_ASSIGNED: Final = re.compile(
+    rf"[A-Za-z0-9_.-]{{0,60}}{_MARKS}\s{{0,9}}[=:]\s{{0,9}}{_MARKS}((?:[^\s\"'&;,\\]|\\(?![\"'])){{6}})"
+)
 """What follows one of these words when it names a secret, and the beginning of the secret."""
-_SECRET_REST: Final = re.compile(r"(?:[^\s\"'&;,\\]|\\(?![\"'nrt]))*")
+_SECRET_REST: Final = re.compile(r"(?:[^\s\"'&;,\\]|\\(?![\"']))*")
 _OPTION: Final = re.compile(
     r"(?<!\S)(--?[A-Za-z0-9_-]{0,60}(?:[Ss]ecret|[Tt]oken|[Pp]asswd|[Pp]assword|[Aa]pi-?[Kk]ey|[Aa]ccess-?[Kk]ey)\s{1,9})"
     r"[\"']?(?![-\[<{$])((?=[a-z]{0,200}[^a-z\s\"'])[^\s\"']{6,})"
@@ -54,7 +56,7 @@ _OPTION: Final = re.compile(
 _BEARER: Final = re.compile(r"(?i)\b(bearer\s{1,9})((?=[A-Za-z._~+/=-]{0,200}[0-9])[A-Za-z0-9._~+/=-]{16,})")
 _AUTHORIZATION: Final = re.compile(
     rf"(?i)\b((?:proxy-)?authorization{_MARKS}\s{{0,9}}[:=]\s{{0,9}}{_MARKS}(?:bearer|basic|token)?\s{{1,9}})"
-    r"([^\s\"'\\]{6,})"
+    r"(\S{6,})"
 )
 _URL_PASSWORD: Final = re.compile(r"\b([a-z][a-z0-9+.-]{0,30}://[^\s:/@]*+:)([^\s/@]++)(?=@)")
 _ESCAPE: Final = r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)"

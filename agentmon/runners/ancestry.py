@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final
 from agentmon.runners.host.spec import MARKER_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _INIT: Final = 1
 _PARENT: Final = 1
+_UNSEEN: Final = 0
+"""The number of a process that lives outside of this one's namespace. Source: pid_namespaces(7)."""
 _HOST_MAIN: Final = b"/runners/host/__main__.py"
 _CREDENTIALS: Final = struct.Struct("3i")
 """``struct ucred`` of unix(7): pid, uid, gid."""
@@ -34,7 +36,7 @@ class Surroundings:
     """Whether all processes above it were seen."""
 
 
-def look_around(environ: Mapping[str, str], tmux_socket: Path) -> Surroundings:
+def look_around(environ: Mapping[str, str], tmux_sockets: Iterable[Path]) -> Surroundings:
     """Return what stands above this process.
 
     A program that takes the marker out of the environment of a command is still found above it, where the system
@@ -43,17 +45,17 @@ def look_around(environ: Mapping[str, str], tmux_socket: Path) -> Surroundings:
 
     Args:
         environ: The environment of this process.
-        tmux_socket: Of agentmon's tmux server, in whose sessions all executions run.
+        tmux_sockets: Of agentmon's tmux servers, in whose sessions all executions run.
     """
     found = [environ.get(MARKER_VARIABLE, "")]
     above = list(_ancestors())
     for pid in above:
         found += [_marker_of(pid), _hosted_by(pid)]
-    server = _server_of(tmux_socket)
+    servers = {_server_of(one) for one in tmux_sockets}
     return Surroundings(
         executions=tuple(dict.fromkeys(one for one in found if one)),
-        is_below_tmux=server in above,
-        is_whole=server != 0 and _shows_processes(),
+        is_below_tmux=not servers.isdisjoint(above),
+        is_whole=_UNSEEN not in servers and _shows_processes(),
     )
 
 
@@ -84,7 +86,7 @@ def _server_of(tmux_socket: Path) -> int | None:
             told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     except PermissionError:
         # A sandbox forbids it, and a person's terminal is in none.
-        return 0
+        return _UNSEEN
     except OSError:
         return None
     pid: int = _CREDENTIALS.unpack(told)[0]

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from agentmon.domain.events import Actor
     from agentmon.domain.executions import Execution
     from agentmon.services.queue import QueueService
-    from agentmon.services.settings import SettingsService
     from agentmon.store.budgets import BudgetRepository
     from agentmon.store.executions import ExecutionRepository
     from agentmon.store.usage_days import UsageDayRepository
@@ -33,14 +32,12 @@ class BudgetService:
         budgets: BudgetRepository,
         days: UsageDayRepository,
         executions: ExecutionRepository,
-        settings: SettingsService,
         queue: QueueService,
         clock: Clock,
     ) -> None:
         self._budgets = budgets
         self._days = days
         self._executions = executions
-        self._settings = settings
         self._queue = queue
         self._clock = clock
 
@@ -80,7 +77,7 @@ class BudgetService:
 
         Raises:
             UsageError: The limit is not above nothing, or the period means nothing for this scope.
-            ConflictError: An agent would let more be spent than a person did.
+            ConflictError: An agent asks, which no person has let decide.
             UndeliveredError: It is set, and nobody sees to it yet that it holds.
         """
         require_above_nothing(limit)
@@ -97,11 +94,6 @@ class BudgetService:
             action=action,
             created_at=self._clock.now(),
         )
-        place = (scope, scope_id, period, unit)
-        for present in await self._budgets.list():
-            found = (present.scope, present.scope_id, present.period, present.unit)
-            if found == place and wanted.allows_more_than(present):
-                await self._settings.require_may_decide(actor)
         budget = await self._budgets.set(wanted, actor=actor, at=self._clock.now())
         await self._queue.deliver()
         return next(state for state in await self.states() if state.budget.id == budget.id)

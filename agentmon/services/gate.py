@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from agentmon.domain.errors import ConflictError
-from agentmon.domain.events import Actor, ActorType
+from agentmon.domain.events import UNSEEN_ACTOR, Actor, ActorType
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -85,11 +85,12 @@ RIGHTS: Final = (
         "ApprovalService.allow ApprovalService.deny ApprovalService.answer ApprovalService.add_rule "
         "ApprovalService.remove_rule ApprovalService.set_rule_enabled",
     ),
-    Right(Who.DECIDER, "take a budget away", "BudgetService.remove"),
+    Right(Who.DECIDER, "decide what may be spent", "BudgetService.set BudgetService.remove"),
     Right(
         Who.OWNER,
-        "move or archive a card that is not its own",
-        "TaskService.move ArchiveService.archive ArchiveService.unarchive",
+        "change a card that is not its own",
+        "TaskService.edit TaskService.move TaskService.shift TaskService.change_dependencies "
+        "TaskService.add_dependency TaskService.remove_dependency ArchiveService.archive ArchiveService.unarchive",
     ),
     Right(
         Who.OWNER,
@@ -104,10 +105,9 @@ RIGHTS: Final = (
     Right(
         Who.EVERYONE,
         "",
-        # What is made, edited or started: what an agent may not say is refused there; what may do harm waits.
-        "TaskService.add TaskService.add_all TaskService.edit TaskService.shift TaskService.change_dependencies "
-        "TaskService.add_dependency TaskService.remove_dependency QuickAddService.add QueueService.run "
-        "QueueService.start_anyway QueueService.find_begun BudgetService.set SessionService.resume "
+        # What is made or started: what an agent may not say is refused there; what may do harm waits.
+        "TaskService.add TaskService.add_all QuickAddService.add QueueService.run "
+        "QueueService.start_anyway QueueService.find_begun SessionService.resume "
         "SessionService.fork SessionService.restart "
         "SessionService.rename WorktreeService.remove WorktreeService.restore WorktreeService.prune "
         "WorkspaceService.open WorkspaceService.find_for AgentAdding.add AgentTesting.test_run DiscoveryService.scan "
@@ -173,6 +173,11 @@ def require_person(actor: Actor, deed: str) -> None:
     Raises:
         ConflictError: The actor is an agent.
     """
+    if actor == UNSEEN_ACTOR:
+        raise ConflictError(
+            f"nobody can tell who asks, and an agent may not {deed}",
+            hint="agentmon's tmux server cannot be seen from here: ask outside of containers and sandboxes",
+        )
     if actor.type is ActorType.AGENT:
         raise ConflictError(
             f"an agent may not {deed}", hint="a person does, in a terminal that no agent runs in: SECURITY.md says why"

@@ -27,6 +27,7 @@ from agentmon.domain.executions import CommandType, ConversationStart
 from agentmon.domain.ids import ExecutionId, new_id
 from agentmon.domain.tasks import draft_of
 from agentmon.domain.worktrees import Beside, Isolation
+from agentmon.runners.adapters.prompt import PERMISSION_MODE_ARGUMENT
 from agentmon.runners.danger import danger_rules_in_force
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.locks import is_locked
@@ -34,7 +35,7 @@ from agentmon.services.launch_check import launch_environment, require_launchabl
 from agentmon.store.alternatives import WantedRun
 from agentmon.store.work_places import DEFAULT_PER_FOLDER
 from agentmon.worker.project_folders import find_project, find_repository
-from agentmon.worker.requests import build_request, with_choices
+from agentmon.worker.requests import NO_VARIABLES, build_request, with_choices
 from agentmon.worker.wake import wake_worker
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ class _Prepared(NamedTuple):
     """A run that may be queued."""
 
     request: ExecutionRequest
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] | None
+    """None leaves it to the worker."""
     draft: TaskDraft | None = None
     """The card as it is then, where it is an alternative to others."""
 
@@ -328,9 +330,12 @@ class QueueService:
         is_typed = actor.type is ActorType.USER and (
             asked.args is not None or not await self._authors.has_agent(task.id)
         )
-        held_for = ""
-        if actor.type is ActorType.AGENT and not await self._authors.is_own(task.id, actor):
+        is_agent, held_for = actor.type is ActorType.AGENT, ""
+        if is_agent and not await self._authors.is_own(task.id, actor):
             held_for = "an agent asks for it, and the card is not its own"
+        known_mode = None if parent is None else parent.args.get(PERMISSION_MODE_ARGUMENT)
+        if not is_agent and (asked.permission_mode is not None or asked.args is not None):
+            known_mode = asked.permission_mode or args.get(PERMISSION_MODE_ARGUMENT)
         args = with_choices(args, model=asked.model, permission_mode=asked.permission_mode)
         environment = launch_environment(agent, context, asked.environ)
         working_dir = Path(agent.work_folder(context.working_dir, workspace.root_path))
@@ -355,6 +360,8 @@ class QueueService:
             danger_rules=await asyncio.to_thread(danger_rules_in_force, self._paths.danger_rules_file),
             is_typed=is_typed,
             held_for=held_for,
+            known_mode=known_mode,
+            variables=environment if is_agent else NO_VARIABLES,
             project=await asyncio.to_thread(find_project, str(working_dir)),
             repository=repository,
             message=asked.message,
@@ -372,7 +379,8 @@ class QueueService:
             base=asked.base,
             comment_ids=asked.comment_ids,
         )
-        return _Prepared(request, environment)
+        # A person would not see what an agent hands over: the worker's own holds for the card of another.
+        return _Prepared(request, None if held_for else environment)
 
     async def find_begun(self, key: IdempotencyKey | None, *, actor: Actor) -> Execution | None:
         """Return the execution that came of the same request under this key, looked after; None when it is new.
@@ -699,6 +707,7 @@ def _key_of(agent: Agent, execution: Execution) -> str | None:
     return next((part.key for part in agent.capabilities if part.id == execution.capability_id), None)
 
 
-def _prepare(folder: ExecutionFolder, environment: Mapping[str, str]) -> None:
+def _prepare(folder: ExecutionFolder, environment: Mapping[str, str] | None) -> None:
     folder.make()
-    folder.write_environment(environment)
+    if environment is not None:
+        folder.write_environment(environment)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import exists, func, insert, not_, select, text, true, update
 
 from agentmon.domain.errors import ConflictError, NotFoundError, WaitsForTasksError
-from agentmon.domain.events import TaskEventType
+from agentmon.domain.events import ActorType, TaskEventType
 from agentmon.domain.execution_status import OPEN_STATUSES, EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.executions import ExecutionListing
 from agentmon.domain.ids import LOCAL_USER_ID, ExecutionId, TaskId
@@ -369,6 +369,11 @@ async def _hasten(
         raise ConflictError(
             f"#{number} waits for your leave to start",
             hint=f"6 on the board, or `agentmon approve '#{number}'`; `agentmon stop {number}` takes it back",
+        )
+    if request.start_approval is not None and actor.type is ActorType.AGENT:
+        raise ConflictError(
+            f"#{number} has an open run already, and an agent may not start it sooner",
+            hint=f"a person starts it at once, or its time comes: {request.start_approval.danger_reason}",
         )
     if execution.status is ExecutionStatus.QUEUED and execution.wait_reason is WaitReason.BUDGET:
         raise ConflictError(

@@ -19,7 +19,7 @@ SELECT 1 FROM task_events AS e
  WHERE e.task_id IN ({ALTERNATIVES}) AND e.actor_type = '{ActorType.AGENT}'
    AND (e.event_type = '{TaskEventType.TASK_CREATED}' OR (e.event_type = '{TaskEventType.TASK_EDITED}' AND EXISTS (
         SELECT 1 FROM json_each(e.payload, '$.changed') AS c
-         WHERE c.value IN ('input_context', 'assignee_agent_id', 'title', 'description'))))
+         WHERE c.value IN ('input_context', 'assignee_agent_id', 'title', 'description', 'cron', 'cron_zone'))))
  LIMIT 1
 """)
 _MAKERS: Final = f"""
@@ -44,7 +44,7 @@ class TaskAuthorRepository:
         self._database = database
 
     async def has_agent(self, task_id: TaskId) -> bool:
-        """Return whether an agent made the task, or ever changed its program, its arguments or its text.
+        """Return whether an agent made the task, or ever changed its program, its arguments, its text or its times.
 
         What it wrote of an alternative counts too: one has the text of the other.
         """

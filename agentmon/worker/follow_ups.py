@@ -11,6 +11,7 @@ from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.executions import ConversationStart, FollowUp
 from agentmon.domain.ids import ExecutionId, new_id
+from agentmon.runners.adapters.prompt import PERMISSION_MODE_ARGUMENT
 from agentmon.runners.danger import danger_rules_in_force
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.threads import in_daemon_thread
@@ -118,6 +119,7 @@ class FollowUps:
                 working_dir=working_dir,
                 danger_rules=danger_rules_in_force(self._paths.danger_rules_file),
                 is_typed=is_typed,
+                known_mode=claimed.execution.args.get(PERMISSION_MODE_ARGUMENT),
                 project=find_project(working_dir),
                 repository=find_repository(working_dir),
                 message=text,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.conversation import AskKind, AskNews
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from agentmon.domain.tasks import Task
 
 START_REQUEST_ID: Final = "start"
+NO_VARIABLES: Final = MappingProxyType[str, str]({})
 _NOT_WIDER: Final = frozenset(
     {
         *("agent", "approve", "ask", "build", "chat", "default", "manual", "normal", "plan", "read-only"),
@@ -54,6 +56,8 @@ def build_request(
     danger_rules: DangerRules,
     is_typed: bool,
     held_for: str = "",
+    known_mode: object = None,
+    variables: Mapping[str, str] = NO_VARIABLES,
     project: str = "",
     message: str | None = None,
     history: str = "",
@@ -73,6 +77,8 @@ def build_request(
         danger_rules: The rules about dangerous command lines.
         is_typed: Whether a person gave what it works with, and no agent.
         held_for: Why it waits for a person whatever it would do; empty for no reason.
+        known_mode: The permission mode that a person has chosen, or in which its conversation has run before.
+        variables: The environment that it gets from who asks for it, and that nobody has judged.
         project: The repository around that folder; empty when nobody has looked for one.
         message: What the agent is told instead of the task's own text.
         history: What was said and done in a conversation that this one goes on from, told before the message.
@@ -118,6 +124,8 @@ def build_request(
             rules=danger_rules,
             is_typed=is_typed,
             held_for=held_for,
+            known_mode=known_mode,
+            variables=variables,
         ),
         max_retries=task.input_context.max_retries,
         repository=repository if mode.is_conversation else None,
@@ -149,6 +157,8 @@ def _start_approval(
     rules: DangerRules,
     is_typed: bool,
     held_for: str,
+    known_mode: object,
+    variables: Mapping[str, str],
 ) -> AskNews | None:
     """Return what a person has to allow before a dangerous start; None for one that may start."""
     if conversation is None:
@@ -160,14 +170,14 @@ def _start_approval(
             args=check_arguments(capability.args_schema, args),
             prompt_additions=task.input_context.prompt_additions,
         )
-        detail = shlex.join((*environment_words(task, danger_rules=rules), *words))
+        detail = shlex.join((*environment_words(task.input_context.env_overrides, danger_rules=rules), *words))
     else:
         chosen = args.get(PERMISSION_MODE_ARGUMENT)
         words = (agent.slug, *([f"--permission-mode={chosen}"] if chosen else []))
-        if chosen and chosen not in _NOT_WIDER and not is_typed:
+        if chosen and chosen != known_mode and chosen not in _NOT_WIDER and not is_typed:
             held_for = held_for or f"an agent chose the permission mode {chosen}"
         detail = conversation.prompt
-    words = (*environment_words(task, danger_rules=rules), *words)
+    words = (*environment_words({**variables, **task.input_context.env_overrides}, danger_rules=rules), *words)
     danger = start_danger(agent, capability, rules.judge(words), is_typed=is_typed, held_for=held_for)
     if not danger.waits:
         return None
@@ -186,9 +196,9 @@ def _start_approval(
     )
 
 
-def environment_words(task: Task, *, danger_rules: DangerRules) -> tuple[str, ...]:
-    """Return the variables of a task that decide what programs do, as words in front of a command: ``env A=b``."""
-    told = [f"{name}={text}" for name, text in task.input_context.env_overrides.items() if danger_rules.decides(name)]
+def environment_words(variables: Mapping[str, str], *, danger_rules: DangerRules) -> tuple[str, ...]:
+    """Return the variables that decide what programs do, as words in front of a command: ``env A=b``."""
+    told = [f"{name}={text}" for name, text in variables.items() if danger_rules.decides(name)]
     return ("env", *told) if told else ()
 
 

@@ -43,7 +43,7 @@ async def require_as_queued(
 
 def _require_as_queued(claimed: ClaimedExecution, allowed: Approval | None, danger_rules_file: Path) -> None:
     rules = danger_rules_in_force(danger_rules_file)
-    words = (*environment_words(claimed.task, danger_rules=rules), *command_of(claimed))
+    words = (*environment_words(claimed.task.input_context.env_overrides, danger_rules=rules), *command_of(claimed))
     if allowed is not None:
         if start_digest(shlex.join(words), asked_folder_of(claimed)) != allowed.input_digest:
             raise RunnerError("what it would run, or where, is not what was allowed any more", hint=_HINT)

@@ -67,7 +67,8 @@ class TelemetryReceiver:
         self._told = told
         self._place: _Place | None = None
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], bool] = {}
+        """By their age, and whether a message of a known execution has come by each."""
 
     @property
     def is_open(self) -> bool:
@@ -118,19 +119,30 @@ class TelemetryReceiver:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or len(self._connections) >= MAX_CONNECTIONS:
+        if task is None or not self._make_room():
             writer.close()
             return
-        self._connections.add(task)
+        self._connections[task] = False
         try:
             await self._serve(reader, writer)
         except (OSError, TimeoutError, asyncio.CancelledError):
             pass
         finally:
-            self._connections.discard(task)
+            self._connections.pop(task, None)
             writer.close()
             with contextlib.suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
+
+    def _make_room(self) -> bool:
+        """Return whether one more fits, once the oldest by which nobody known has spoken has ended where it has to."""
+        if len(self._connections) < MAX_CONNECTIONS:
+            return True
+        unknown = next((one for one, is_known in self._connections.items() if not is_known), None)
+        if unknown is None:
+            return False
+        del self._connections[unknown]
+        unknown.cancel()
+        return True
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         import h11  # noqa: PLC0415 - seldom wanted
@@ -161,6 +173,9 @@ class TelemetryReceiver:
         execution_id = self._execution_of(headers.get(b"authorization", b""))
         if execution_id is None:
             return 401
+        task = asyncio.current_task()
+        if task in self._connections:
+            self._connections[task] = True
         path = bytes(request.target).partition(b"?")[0]
         if path in _DROPPED:
             return 200

@@ -145,6 +145,12 @@ def test_no_code_that_a_terminal_does_not_show_hides_a_secret(hidden: str, secre
     "text",
     [
         *("hf_" + "x1" * 16, "gsk_" + "x1" * 26, "AccountKey=abcd1234==", "Authorization: Bearer {}", "Bearer {}"),
+        *(
+            "password=a1b2\\hunter22",
+            'password="h\\hunter22"',
+            "PGPASSWORD=a\\never hunter",
+            "Authorization: Basic '{}'",
+        ),
         *("--password hunter22", "mysql --password=hunter22", "curl --api-key '{}'", "--Token {}", "x --secret {} y"),
         *('{{\\"password\\": \\"{}\\"}}', '{{"text": "{{\\"api_key\\": \\"{}\\"}}"}}', "SharedAccessSignature={}"),
     ],

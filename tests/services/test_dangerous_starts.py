@@ -185,7 +185,8 @@ async def test_what_became_another_command_or_works_elsewhere_after_it_was_allow
     task = await services.tasks.get(task.id)
     moved = replace(task.input_context, working_dir=str(elsewhere))
     draft = replace(draft_of(task), input_context=moved)
-    await services.tasks.edit(task.id, draft, expected_version=task.version, actor=AN_AGENT)
+    own_agent = Actor(type=ActorType.AGENT, id=execution.id)
+    await services.tasks.edit(task.id, draft, expected_version=task.version, actor=own_agent)
     await services.queue.resume(actor=USER_ACTOR)
     ended = await services.queue.wait(execution.id)
 

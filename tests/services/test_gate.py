@@ -12,6 +12,8 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +31,6 @@ from tests.live_home import add_command, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from agentmon.bootstrap import Services
     from agentmon.domain.executions import Execution
@@ -117,7 +118,7 @@ async def test_an_agent_changes_its_own_card_and_those_that_were_made_from_it(
         await services.tasks.delete(task.id, actor=agent)
         await services.tasks.restore(task.id, actor=agent)
     for task in (foreign, below_foreign):
-        with pytest.raises(ConflictError, match="move or archive a card"):
+        with pytest.raises(ConflictError, match="a card that is not its own"):
             await services.tasks.move(task.id, TaskStatus.BLOCKED, actor=agent)
     for task in (own, foreign, below_foreign):
         with pytest.raises(ConflictError, match="delete a card"):
@@ -175,6 +176,52 @@ async def test_a_permission_mode_that_an_agent_chose_waits_for_a_person(
     assert is_held == [mode != "manual", mode != "manual", False]
 
 
+async def test_who_chose_a_permission_mode_is_not_asked_about_it(services: Services, workspace: Workspace) -> None:
+    own = await add_command(services, workspace, "true", title="own")
+    agent = agent_of(await run_to_end(services, own))
+    coder = await services.agents.add(make_demo_agent(pace_s=0))
+    draft = TaskDraft(title="made", assignee_agent_id=coder.id)
+    one, two, three = [await services.tasks.add(workspace, draft, actor=agent) for _ in range(3)]
+
+    chosen = await services.queue.run(one.id, permission_mode="acceptEdits", actor=USER_ACTOR)
+    typed = await services.queue.run(two.id, args={"permission_mode": "acceptEdits"}, actor=USER_ACTOR)
+    by_agent = await services.queue.run(three.id, permission_mode="acceptEdits", actor=agent)
+
+    assert (chosen.is_held, typed.is_held, by_agent.is_held) == (False, False, True)
+
+
+async def test_no_agent_starts_sooner_what_a_person_started_later(services: Services, workspace: Workspace) -> None:
+    agent = agent_of(await run_to_end(services, await add_command(services, workspace, "true")))
+    foreign = await add_command(services, workspace, "true", title="foreign")
+    later = datetime.now(UTC) + timedelta(days=1)
+    waiting = await services.queue.run(foreign.id, not_before=later, actor=USER_ACTOR)
+
+    with pytest.raises(ConflictError, match="may not start it sooner"):
+        await services.queue.run(foreign.id, actor=agent)
+
+    assert (await services.executions.get(waiting.id)).not_before == waiting.not_before is not None
+    assert (await services.queue.run(foreign.id, actor=USER_ACTOR)).id == waiting.id
+
+
+async def test_what_an_agent_hands_over_is_judged_and_never_goes_to_the_card_of_another(
+    services: Services, workspace: Workspace, live_home: LiveHome
+) -> None:
+    agent = agent_of(await run_to_end(services, await add_command(services, workspace, "true")))
+    made = await _made(services, workspace, agent, "made")
+    foreign = await add_command(services, workspace, "sh", "-c", 'echo "$EDITOR" > shown', title="foreign")
+    environ = {**os.environ, "EDITOR": "rm -rf src"}
+
+    of_made = await services.queue.run(made.id, environ=environ, actor=agent)
+    of_foreign = await services.queue.run(foreign.id, environ={**os.environ, "EDITOR": "evil"}, actor=agent)
+
+    assert (of_made.is_held, of_foreign.is_held) == (True, True)
+    asked = {one.approval.execution_id: one.approval for one in await services.approvals.inbox(workspace.id)}
+    approval = asked[of_foreign.id]
+    await services.approvals.allow(approval.id, actor=USER_ACTOR, seen_digest=approval.input_digest)
+    assert (await services.queue.wait(of_foreign.id)).status is ExecutionStatus.SUCCEEDED
+    assert (live_home.project / "shown").read_text() != "evil\n"
+
+
 def _inside(services: Services, line: str) -> str:
     """Return a command line of a program that hides where it runs and asks agentmon to allow everything."""
     home = shlex.quote(str(services.paths.database_path.parent))
@@ -223,6 +270,29 @@ async def test_a_program_that_hides_where_it_runs_is_taken_for_an_agent(
 
     assert (ended.exit_code, await services.approvals.rules()) == (1, ())
     assert "an agent may not decide" in services.executions.log_path(ended).read_text()
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(not _HAS_NAMESPACES, reason="no namespaces here")
+@pytest.mark.parametrize(
+    "how", ["tmux -S {socket} new-session -d", "unshare --user --map-root-user --pid --fork sh -c"]
+)
+async def test_where_data_is_said_to_be_makes_no_person_of_an_agent(
+    services: Services, workspace: Workspace, how: str
+) -> None:
+    root, paths = shlex.quote(workspace.root_path), services.paths
+    asks = shlex.join([sys.executable, "-P", "-m", "agentmon", "rules", "add", "allow"])
+    places = f"AGENTMON_HOME={root}/elsewhere AGENTMON_DATABASE_URL=sqlite:///{paths.database_path}"
+    hidden = f'env -i PATH="$PATH" HOME="$HOME" {places} {asks} > {root}/said 2>&1; echo $? > {root}/code'
+    line = f"{how.format(socket=paths.tmux_socket)} {shlex.quote(hidden)}"
+    task = await add_command(services, workspace, "sh", "-c", f"{line}; while [ ! -s code ]; do sleep 0.05; done")
+
+    ended = await run_to_end(services, task)
+
+    assert ended.exit_code == 0
+    assert (Path(workspace.root_path) / "code").read_text() == "1\n"
+    assert "an agent may not decide" in (Path(workspace.root_path) / "said").read_text()
+    assert await services.approvals.rules() == ()
 
 
 @pytest.mark.parametrize(

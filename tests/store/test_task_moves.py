@@ -217,10 +217,11 @@ async def test_only_a_run_or_a_person_says_that_a_task_is_done(tmp_path: Path) -
         tasks, task = place.services.tasks, await place.add_task("it")
         run = await place.add_run(task.id, ExecutionStatus.RUNNING)
         agent = Actor(type=ActorType.AGENT, id=run.id)
-        other, waiting = await place.add_task("no run"), await place.add_task("waits")
-        await tasks.add_dependency(waiting.id, other.number, actor=agent)
+        other = await place.add_task("no run")
+        waiting = await tasks.add(place.workspace, TaskDraft(title="waits"), actor=agent)
 
         made = await tasks.add(place.workspace, TaskDraft(title="made"), actor=agent)
+        await tasks.add_dependency(waiting.id, made.number, actor=agent)
         for one in (task, made):
             with pytest.raises(ConflictError, match=f"an agent cannot move #{one.number} to Done"):
                 await tasks.move(one.id, TaskStatus.DONE, actor=agent)
@@ -236,13 +237,14 @@ async def test_only_a_run_or_a_person_says_that_a_task_is_done(tmp_path: Path) -
 async def test_an_agent_takes_away_no_dependency_that_still_holds(tmp_path: Path, is_queued: bool) -> None:
     async with stored(tmp_path) as place:
         services, tasks = place.services, place.services.tasks
-        is_done, holds, waiting = [await place.add_task(title) for title in ("done", "holds", "waits")]
+        is_done, holds = [await place.add_task(title) for title in ("done", "holds")]
+        agent = Actor(type=ActorType.AGENT, id=(await place.add_run((await place.add_task()).id)).id)
+        waiting = await tasks.add(place.workspace, draft_of(holds), actor=agent)
         await tasks.change_dependencies(waiting.id, added=[is_done.number, holds.number], actor=USER_ACTOR)
         await tasks.move(is_done.id, TaskStatus.DONE, actor=USER_ACTOR)
         if is_queued:
             await place.add_run(waiting.id, ExecutionStatus.QUEUED, may_wait=True)
         present = await tasks.get(waiting.id)
-        agent = Actor(type=ActorType.AGENT, id=(await place.add_run((await place.add_task()).id)).id)
         both = [is_done.number, holds.number]
 
         for way in (

@@ -535,7 +535,6 @@ async def test_a_budget_is_the_same_wherever_it_is_shown_when_it_is_spent_raised
             budgets=Repositories.over(services.database).budgets,
             days=UsageDayRepository(services.database),
             executions=ExecutionRepository(services.database),
-            settings=services.settings,
             queue=services.queue,
             clock=home.clock,
         )

@@ -14,7 +14,7 @@ import pytest
 
 from agentmon.domain.conversation import SessionNews
 from agentmon.store.told_usage import ToldUsageRepository
-from agentmon.worker.telemetry_receiver import MAX_BODY_BYTES, TelemetryReceiver
+from agentmon.worker.telemetry_receiver import MAX_BODY_BYTES, MAX_CONNECTIONS, TelemetryReceiver
 from tests.store.conversation_place import ConversationPlace, an_ending, opened_place
 from tests.usage.histories import SAMPLES
 from tests.waiting import until
@@ -237,6 +237,25 @@ async def test_a_port_that_somebody_else_has_taken_is_given_up(tmp_path: Path) -
 
         assert hearing.port != port
         assert await hearing.send(b"{}") == 200
+
+
+async def test_connections_by_which_nobody_known_speaks_make_room(tmp_path: Path) -> None:
+    async with _hearing(tmp_path) as place:
+        known = http.client.HTTPConnection("127.0.0.1", place.port, timeout=10)
+        await asyncio.to_thread(known.request, "POST", "/v1/metrics", b"{}", place.headers())
+        answer = await asyncio.to_thread(known.getresponse)
+        await asyncio.to_thread(answer.read)
+        idle = [await asyncio.open_connection("127.0.0.1", place.port) for _ in range(MAX_CONNECTIONS + 12)]
+
+        status = await place.send(_logs())
+        await asyncio.to_thread(known.request, "POST", "/v1/metrics", b"{}", place.headers())
+        again = (await asyncio.to_thread(known.getresponse)).status
+
+        assert (answer.status, status, again) == (200, 200, 200)
+        assert await asyncio.wait_for(idle[0][0].read(), 10) == b""
+        for _, writer in idle:
+            writer.close()
+        known.close()
 
 
 async def test_closing_ends_open_connections(tmp_path: Path) -> None:

@@ -493,6 +493,8 @@ env FOO=bar ls
 env NODE_OPTIONS=--max-old-space-size=4096 true
 env GIT_CONFIG_GLOBAL=/dev/null true
 less +G x
+gpg -o - x
+gcc -O2 x
 """,
     DangerLevel.CAUTION: """
 curl -o page.html http://x
@@ -514,6 +516,9 @@ git log --output=.git/hooks/pre-commit
 git log --output=/home/me/.bashrc
 sort -o ~/.bashrc x
 go build -o ~/.bashrc ./x
+wget delete x
+patch --delete x
+yt-dlp --delete x
 less '+!rm -rf ~' x
 """,
     DangerLevel.DESTRUCTIVE: """

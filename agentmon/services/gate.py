@@ -179,9 +179,7 @@ def require_person(actor: Actor, deed: str) -> None:
             hint="agentmon's tmux server cannot be seen from here: ask outside of containers and sandboxes",
         )
     if actor.type is ActorType.AGENT:
-        raise ConflictError(
-            f"an agent may not {deed}", hint="a person does, in a terminal that no agent runs in: SECURITY.md says why"
-        )
+        raise ConflictError(f"an agent may not {deed}", hint="a person does, in a terminal that no agent runs in")
 
 
 class Gate:

@@ -295,6 +295,7 @@ async def test_where_data_is_said_to_be_makes_no_person_of_an_agent(
     assert await services.approvals.rules() == ()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "words",
     [

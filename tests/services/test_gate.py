@@ -100,7 +100,7 @@ _OF_PERSONS = (
 
 def _all_rows(services: Services) -> dict[str, list[tuple[object, ...]]]:
     with closing(sqlite3.connect(services.paths.database_path)) as connection:
-        return {one: connection.execute(f"SELECT * FROM {one}").fetchall() for one in _OF_PERSONS}  # noqa: S608
+        return {one: connection.execute(f"SELECT * FROM {one}").fetchall() for one in _OF_PERSONS}
 
 
 async def test_an_agent_changes_its_own_card_and_those_that_were_made_from_it(

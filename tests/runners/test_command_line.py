@@ -13,7 +13,7 @@ from agentmon.runners.adapters.command_line import parse_command
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 
 
-@given(words=st.lists(WORDS, min_size=1, max_size=6).filter(lambda words: words[0] != ""))
+@given(words=st.lists(WORDS, min_size=1, max_size=6).filter(lambda words: words[0] != "" and "=" not in words[0]))
 def test_quoted_words_of_any_kind_come_back_as_they_were(words: list[str]) -> None:
     assert parse_command(shlex.join(words)) == tuple(words)
 

@@ -121,14 +121,17 @@ async def test_a_dangerous_command_that_an_agent_wrote_waits_when_its_time_comes
         services = place.services
         task = await add_scheduled(services, place.workspace, DAILY)
         draft = replace(draft_of(task), input_context=InputContext(args={"argv": ["rm", "-rf", "src"]}))
-        await services.tasks.edit(task.id, draft, expected_version=task.version, actor=Actor(type=author))
+        earlier = await place.add_run(task.id, ExecutionStatus.SUCCEEDED)
+        task = await services.tasks.get(task.id)
+        actor = Actor(type=author, id=earlier.id)
+        await services.tasks.edit(task.id, draft, expected_version=task.version, actor=actor)
         clock = FakeClock(datetime.now(UTC) + timedelta(days=2))
         scheduler = scheduler_of(place, clock)
         await scheduler.look()
 
         assert await scheduler.queue_due()
 
-        (run,) = await services.executions.of_task(task.id)
+        (run,) = [one for one in await services.executions.of_task(task.id) if one.id != earlier.id]
         assert run.is_held is (author is ActorType.AGENT)
 
 

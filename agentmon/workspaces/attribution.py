@@ -185,7 +185,9 @@ def _put(path: str, change: Change, possible: Sequence[Call], told: Sequence[Cal
     """
     at_work = [call for call in possible if call.is_at_work(change.at)]
     naming = [call for call in possible if call.paths is not None]
-    if len(possible) == 1 and (at_work or told or any(call.is_paused_at(change.at) for call in naming)):
+    # When a file was gone at the latest, the call that names it may have ended.
+    is_named = any(change.after is None or call.is_paused_at(change.at) for call in naming)
+    if len(possible) == 1 and (at_work or told or is_named):
         why_not = possible[0].why_not_alone(change, doubt=doubt)
         possible[0].take(path, Found(change.before, change.after, why_not))
         return True

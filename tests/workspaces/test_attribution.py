@@ -208,7 +208,8 @@ def test_edits_that_no_look_came_between_are_told_apart_by_their_agents_words(tm
     assert (history.root / "a").read_bytes() == b"one\n2\n3\n4\n5\n6\n7\n8\n9\n"
 
 
-def test_a_file_that_is_gone_is_on_the_call_that_named_it_and_not_on_a_later_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rest_s", [0, 2 * _WORD_LATE_S])
+def test_a_file_that_is_gone_is_on_the_call_that_named_it_and_not_on_a_later_one(tmp_path: Path, rest_s: float) -> None:
     history = History(tmp_path)
     lines = "".join(f"-{number}\n" for number in range(1, 10))
     told = history.begin(paths={"a"}, told={"a": [f"@@ -1,9 +0,0 @@\n{lines}"]})
@@ -223,6 +224,8 @@ def test_a_file_that_is_gone_is_on_the_call_that_named_it_and_not_on_a_later_one
     named = history.begin(paths={"made"})
     (history.root / "made").unlink()
     history.end(named)
+    # The word of it comes before what touches the folder next, or after.
+    time.sleep(rest_s)
     later = history.begin()
     (history.root / "more").touch()
     history.end(later)

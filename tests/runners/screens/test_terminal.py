@@ -155,6 +155,6 @@ def test_no_output_takes_longer_than_its_limit(output: bytes) -> None:
 
     text = terminal_text(output, rows=500, columns=1000)
 
-    # One piece is always read whole.
-    assert time.process_time() - began < 3 * TIME_LIMIT_S
+    # One piece is always read whole, however slow the machine; without the limit it takes hours.
+    assert time.process_time() - began < 30 * TIME_LIMIT_S
     assert len(text) < 32 * MAX_BYTES

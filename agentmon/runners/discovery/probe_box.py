@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import resource
@@ -78,7 +79,7 @@ def main(words: list[str]) -> None:
     os.set_inheritable(news, False)
     scratch = tempfile.mkdtemp(prefix="agentmon-probe-")
     try:
-        report = _see_through(scratch, Path(words[3]).resolve(), words[4:], most, deadline)
+        report = _see_through(scratch, Path(words[3]), words[4:], most, deadline)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     _tell(news, report)
@@ -167,7 +168,11 @@ def _leave_system(libc: ctypes.CDLL, level: int) -> None:
 
 
 def _places_in(home: Path, program: str) -> list[Path]:
-    """Return what of a home a program needs: where it and what it may start are installed."""
+    """Return what of a home a program needs: where it and what it may start are installed.
+
+    A home may be reached by a link; what is returned is below the folder that it leads to.
+    """
+    whole = home.resolve()
     found = [Path(program), *_interpreters_of(Path(program))]
     found += [Path(part) for text in os.environ.values() for part in text.split(os.pathsep) if part.startswith("/")]
     for place in found[:2]:
@@ -177,16 +182,18 @@ def _places_in(home: Path, program: str) -> list[Path]:
                 break
             at = Path(os.path.normpath(at.parent / at.readlink()))
             found.append(at)
+    # A folder on the way may be a link as well.
+    found += [place.resolve() for place in found]
     places = set[Path]()
-    for place in found:
+    for place, top in itertools.product(found, {home, whole}):
         with contextlib.suppress(ValueError):
-            parts = Path(os.path.normpath(place)).relative_to(home).parts
+            parts = Path(os.path.normpath(place)).relative_to(top).parts
             is_shared = parts[:1] in _SHARED_FOLDERS
             if len(parts) == 1 and is_shared:
-                places |= {home / parts[0] / name for name in _OF_PROGRAMS}
+                places |= {whole / parts[0] / name for name in _OF_PROGRAMS}
             elif parts:
                 depth = _OWN_DEPTH - (parts[1] in _OF_PROGRAMS) if is_shared else 1
-                places.add(home.joinpath(*parts[:depth]))
+                places.add(whole.joinpath(*parts[:depth]))
     return sorted(place for place in places if os.path.lexists(place) and places.isdisjoint(place.parents))
 
 
@@ -252,8 +259,9 @@ def _make_room(libc: ctypes.CDLL, scratch: str, home: Path, places: list[Path]) 
     attributes = (ctypes.c_uint64 * 4)(_READ_ONLY, 0, 0, 0)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
     libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, attributes, size)
-    if home.is_dir() and home != Path("/"):
-        _hide_home(libc, home, places, Path(scratch))
+    whole = home.resolve()
+    if whole.is_dir() and whole != Path("/"):
+        _hide_home(libc, whole, places, Path(scratch))
     target = os.fsencode(scratch)
     _require(
         mount(

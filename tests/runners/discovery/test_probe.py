@@ -150,13 +150,21 @@ async def test_a_program_can_write_nowhere_but_into_its_home(stub: Callable[...,
     assert str(os.getpid()) not in answer.output.split()
 
 
-async def test_a_program_finds_no_more_of_a_home_than_where_programs_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_linked", [False, True])
+async def test_a_program_finds_no_more_of_a_home_than_where_programs_are(tmp_path: Path, is_linked: bool) -> None:
     if (await ask("/bin/sh", ["-c", "echo $PPID"])).output.strip() != "1":
         pytest.skip("this kernel gives an ordinary user no box")
-    home = tmp_path / "person"
+    home = tmp_path / "homes" / "person"
+    home.mkdir(parents=True)
+    if is_linked:
+        (tmp_path / "linked").symlink_to(home.parent)
+        home = tmp_path / "linked" / "person"
     program, linked = home / ".local/bin/tool", home / ".local/share/tool/versions/1/tool"
     interpreter = home / ".node/bin/reader"
-    for folder in (program.parent, linked.parent, interpreter.parent, home / ".local/share/keys", home / "own/bin"):
+    (home / "dotfiles/bin").mkdir(parents=True)
+    (home / ".local").mkdir()
+    program.parent.symlink_to("../dotfiles/bin")
+    for folder in (linked.parent, interpreter.parent, home / ".local/share/keys", home / "own/bin"):
         folder.mkdir(parents=True)
     for name in (".netrc", ".local/share/keys/key", ".profile"):
         (home / name).write_text("kept", encoding="utf-8")
@@ -170,7 +178,7 @@ async def test_a_program_finds_no_more_of_a_home_than_where_programs_are(tmp_pat
     answer = await ask(str(program), [str(home)], environ={"PATH": search_path, "HOME": str(home)})
 
     found = answer.output.splitlines()
-    assert {"./.local/bin/tool", "./.local/share/tool/versions/1/tool", "./.node/bin/reader", "./own/bin/other"} <= {
+    assert {"./dotfiles/bin/tool", "./.local/share/tool/versions/1/tool", "./.node/bin/reader", "./own/bin/other"} <= {
         *found
     }
     assert not [line for line in found if "key" in line or "profile" in line or line == "kept"]

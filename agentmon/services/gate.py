@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from agentmon.domain.errors import ConflictError
 from agentmon.domain.events import UNSEEN_ACTOR, Actor, ActorType
+from agentmon.services.settings import AGENTS_MAY_DECIDE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -112,7 +113,7 @@ RIGHTS: Final = (
         "SessionService.rename WorktreeService.remove WorktreeService.restore WorktreeService.prune "
         "WorkspaceService.open WorkspaceService.find_for AgentAdding.add AgentTesting.test_run DiscoveryService.scan "
         "NotificationService.try_out CostService.import_history CostService.import_conversations "
-        "ApprovalService.find_decided SettingsService.require_may_decide "
+        "ApprovalService.find_decided SettingsService.agents_may_decide "
         # What keeps the work going.
         "QueueService.look_after QueueService.deliver QueueService.settle ChangeService.recover "
         "MergeService.commit_left_over WorkerService.ensure_running WorkerService.wake WorkerService.hand_over "
@@ -167,8 +168,11 @@ RIGHTS: Final = (
 """Who may what; what is not in it, a test refuses."""
 
 
-def require_person(actor: Actor, deed: str) -> None:
-    """Refuse an agent.
+_ELSEWHERE: Final = "a person does, in a terminal that no agent runs in"
+
+
+def require_person(actor: Actor, deed: str, *, hint: str = _ELSEWHERE) -> None:
+    """Refuse an agent; the deed completes *an agent may not*.
 
     Raises:
         ConflictError: The actor is an agent.
@@ -179,7 +183,15 @@ def require_person(actor: Actor, deed: str) -> None:
             hint="agentmon's tmux server cannot be seen from here: ask outside of containers and sandboxes",
         )
     if actor.type is ActorType.AGENT:
-        raise ConflictError(f"an agent may not {deed}", hint="a person does, in a terminal that no agent runs in")
+        raise ConflictError(f"an agent may not {deed}", hint=hint)
+
+
+_TASK: Final = "task_id"
+"""What the owner's and the maker's methods call their first argument."""
+_TO_LET_DECIDE: Final = (
+    f"{_ELSEWHERE}: the inbox, or `agentmon inbox`; there `agentmon settings {AGENTS_MAY_DECIDE_KEY} true` would let "
+    "agents decide"
+)
 
 
 class Gate:
@@ -199,18 +211,20 @@ class Gate:
         @wraps(method)
         async def guarded(*args: object, actor: Actor, **kwargs: object) -> object:
             if actor.type is ActorType.AGENT:
-                await self._require(right, actor, args or tuple(kwargs.values()))
+                await self._require(right, actor, args[0] if args else kwargs.get(_TASK))
             return await method(*args, actor=actor, **kwargs)
 
         return guarded
 
-    async def _require(self, right: Right, actor: Actor, args: tuple[object, ...]) -> None:
+    async def _require(self, right: Right, actor: Actor, about: object) -> None:
+        """Refuse an agent that the right does not let; ``about`` is the first argument."""
         match right.who:
             case Who.DECIDER:
-                await self._settings.require_may_decide(actor)
+                if not await self._settings.agents_may_decide():
+                    require_person(actor, right.deed, hint=_TO_LET_DECIDE)
             case Who.OWNER | Who.MAKER:
-                task_id = cast("TaskId", args[0])
-                if not await self._authors.is_own(task_id, actor, is_made_only=right.who is Who.MAKER):
+                task_id, is_made_only = cast("TaskId", about), right.who is Who.MAKER
+                if not await self._authors.is_own(task_id, actor, is_made_only=is_made_only):
                     require_person(actor, right.deed)
             case _:
                 require_person(actor, right.deed)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
-from agentmon.domain.events import ActorType
+from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.execution_columns import columns_text, parse_columns
 from agentmon.domain.limits import LARGEST_RUNNING_LIMIT
 from agentmon.domain.verifications import read_command
@@ -148,20 +147,12 @@ class SettingsService:
         """Return how amounts are shown."""
         return (await self.costs()).money
 
-    async def require_may_decide(self, actor: Actor) -> None:
-        """Refuse an agent that would decide about agents, unless a person has set that it may.
+    async def agents_may_decide(self) -> bool:
+        """Return whether a person has set that agents may decide about agents.
 
         Only what the database holds counts: the environment of a command is in the hands of who runs it.
-
-        Raises:
-            ConflictError: The actor is an agent and ``approvals.agents_may_decide`` is not set.
         """
-        if actor.type is ActorType.AGENT and (await self._repository.all()).get(AGENTS_MAY_DECIDE_KEY) is not True:
-            raise ConflictError(
-                "an agent may not decide what agents are allowed, nor what is kept of their work",
-                hint="a person decides, in a terminal that no agent runs in: the inbox, or `agentmon inbox`; there "
-                f"`agentmon settings {AGENTS_MAY_DECIDE_KEY} true` would let agents decide",
-            )
+        return (await self._repository.all()).get(AGENTS_MAY_DECIDE_KEY) is True
 
     async def all(self, workspace: Workspace | None = None) -> tuple[SettingValue, ...]:
         """Return every setting with the value in force, those of the workspace last."""

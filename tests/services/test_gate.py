@@ -20,7 +20,7 @@ import pytest
 
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError
-from agentmon.domain.events import Actor, ActorType
+from agentmon.domain.events import UNSEEN_ACTOR, Actor, ActorType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.task_status import TaskStatus
 from agentmon.domain.tasks import InputContext, TaskDraft, draft_of
@@ -60,10 +60,13 @@ async def test_the_table_has_each_method_once_and_nothing_else(services: Service
 
 async def test_what_somebody_may_not_ask_for_is_told_who_asks(services: Services) -> None:
     guarded = {name for right in RIGHTS if right.who is not Who.EVERYONE for name in right.methods.split()}
+    owned = {name for right in RIGHTS if right.who in {Who.OWNER, Who.MAKER} for name in right.methods.split()}
     for name, method in _methods(services):
         if name in guarded:
             assert inspect.iscoroutinefunction(method), name
-            assert "actor" in inspect.signature(method).parameters, name
+            parameters = list(inspect.signature(method).parameters)
+            assert "actor" in parameters, name
+            assert parameters[1] == "task_id" or name not in owned, name
 
 
 @pytest.mark.parametrize("may_decide", [False, True])
@@ -76,7 +79,7 @@ async def test_an_agent_is_refused_by_each_method_that_is_not_for_it(
     await services.queue.wait(own.id)
     foreign = await add_command(services, workspace, "true", title="foreign")
     open_to = {Who.EVERYONE, Who.DECIDER} if may_decide else {Who.EVERYONE}
-    agents = [agent_of(own), Actor(type=ActorType.AGENT, id="unknown"), Actor(type=ActorType.AGENT)]
+    agents = [agent_of(own), Actor(type=ActorType.AGENT, id="unknown"), Actor(type=ActorType.AGENT), UNSEEN_ACTOR]
     before = _all_rows(services)
     refused = 0
     for field in fields(services):
@@ -84,11 +87,12 @@ async def test_an_agent_is_refused_by_each_method_that_is_not_for_it(
         for name, right in rights_of(type(service)).items():
             if right.who not in open_to:
                 for agent in agents:
-                    with pytest.raises(ConflictError, match="an agent may not"):
-                        await getattr(service, name)(foreign.id, actor=agent)
+                    for said in ((foreign.id,), ()):
+                        with pytest.raises(ConflictError, match="an agent may not"):
+                            await getattr(service, name)(*said, actor=agent, task_id=foreign.id)
                     refused += 1
 
-    assert refused >= 3 * 50
+    assert refused >= 4 * 50
     assert _all_rows(services) == before
 
 
@@ -312,7 +316,7 @@ async def test_where_data_is_said_to_be_makes_no_person_of_an_agent(
     ],
     ids=lambda words: " ".join(words[:2]),
 )
-async def test_a_command_that_no_service_stands_behind_asks_who_calls_it(
+async def test_a_command_in_a_run_is_refused_what_is_a_persons(
     services: Services, workspace: Workspace, live_home: LiveHome, words: tuple[str, ...]
 ) -> None:
     own = await run_to_end(services, await add_command(services, workspace, "true"))

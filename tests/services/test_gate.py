@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import shlex
-import shutil
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,6 +28,7 @@ from tests.live_home import add_command, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from agentmon.bootstrap import Services
     from agentmon.domain.executions import Execution
@@ -227,79 +225,6 @@ async def test_what_an_agent_hands_over_is_judged_and_never_goes_to_the_card_of_
     await services.approvals.allow(approval.id, actor=USER_ACTOR, seen_digest=approval.input_digest)
     assert (await services.queue.wait(of_foreign.id)).status is ExecutionStatus.SUCCEEDED
     assert (live_home.project / "shown").read_text() != "evil\n"
-
-
-def _inside(services: Services, line: str) -> str:
-    """Return a command line of a program that hides where it runs and asks agentmon to allow everything."""
-    home = shlex.quote(str(services.paths.database_path.parent))
-    asks = shlex.join([sys.executable, "-P", "-m", "agentmon", "rules", "add", "allow"])
-    return f'env -i PATH="$PATH" HOME="$HOME" AGENTMON_HOME={home} {line.format(asks=shlex.quote(asks))}; exit $?'
-
-
-_HAS_NAMESPACES = sys.platform == "linux" and not (
-    shutil.which("unshare") is None
-    or subprocess.run(
-        ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "true"],
-        check=False,
-        capture_output=True,
-    ).returncode
-)
-_DEEP = (
-    f"{sys.executable} -c 'import os, sys\nfor _ in range(150):\n    if (pid := os.fork()): "
-    'sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\nos.execvp("sh", ["sh", "-c", sys.argv[1]])\' {asks}'
-)
-
-
-@pytest.mark.proof
-@pytest.mark.skipif(sys.platform != "linux", reason="the processes above are read on Linux alone")
-@pytest.mark.parametrize(
-    "line",
-    [
-        pytest.param("sh -c {asks}", id="no marker"),
-        pytest.param("setsid --wait sh -c {asks}", id="a session of its own"),
-        pytest.param(_DEEP, id="150 processes deep"),
-        *(
-            pytest.param(
-                f"unshare --user --map-root-user --pid --fork {more}sh -c {{asks}}",
-                id=name,
-                marks=pytest.mark.skipif(not _HAS_NAMESPACES, reason="no namespaces here"),
-            )
-            for name, more in (("pid namespace", ""), ("pid namespace with its own /proc", "--mount-proc "))
-        ),
-    ],
-)
-async def test_a_program_that_hides_where_it_runs_is_taken_for_an_agent(
-    services: Services, workspace: Workspace, line: str
-) -> None:
-    task = await add_command(services, workspace, "sh", "-c", _inside(services, line))
-
-    ended = await run_to_end(services, task)
-
-    assert (ended.exit_code, await services.approvals.rules()) == (1, ())
-    assert "an agent may not decide" in services.executions.log_path(ended).read_text()
-
-
-@pytest.mark.proof
-@pytest.mark.skipif(not _HAS_NAMESPACES, reason="no namespaces here")
-@pytest.mark.parametrize(
-    "how", ["tmux -S {socket} new-session -d", "unshare --user --map-root-user --pid --fork sh -c"]
-)
-async def test_where_data_is_said_to_be_makes_no_person_of_an_agent(
-    services: Services, workspace: Workspace, how: str
-) -> None:
-    root, paths = shlex.quote(workspace.root_path), services.paths
-    asks = shlex.join([sys.executable, "-P", "-m", "agentmon", "rules", "add", "allow"])
-    places = f"AGENTMON_HOME={root}/elsewhere AGENTMON_DATABASE_URL=sqlite:///{paths.database_path}"
-    hidden = f'env -i PATH="$PATH" HOME="$HOME" {places} {asks} > {root}/said 2>&1; echo $? > {root}/code'
-    line = f"{how.format(socket=paths.tmux_socket)} {shlex.quote(hidden)}"
-    task = await add_command(services, workspace, "sh", "-c", f"{line}; while [ ! -s code ]; do sleep 0.05; done")
-
-    ended = await run_to_end(services, task)
-
-    assert ended.exit_code == 0
-    assert (Path(workspace.root_path) / "code").read_text() == "1\n"
-    assert "an agent may not decide" in (Path(workspace.root_path) / "said").read_text()
-    assert await services.approvals.rules() == ()
 
 
 @pytest.mark.proof

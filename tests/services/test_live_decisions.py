@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +12,7 @@ from agentmon.domain.summaries import Activity, SummaryPeriod
 from agentmon.domain.tasks import InputContext, TaskDraft
 from agentmon.services.actors import USER_ACTOR
 from agentmon.services.demo_agent import make_demo_agent
-from tests.live_home import add_command, run_to_end
+from tests.live_home import run_to_end
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -129,63 +127,3 @@ async def test_what_nobody_decides_in_time_is_denied_by_the_worker(services: Ser
     assert ended.status is ExecutionStatus.SUCCEEDED, ended.error
     assert asked.approval.status is ApprovalStatus.EXPIRED
     assert "+ 50" not in (Path(workspace.root_path) / "shop" / "cart.py").read_text()
-
-
-@pytest.mark.proof
-async def test_a_program_that_hides_where_it_runs_still_changes_no_rule(
-    services: Services, workspace: Workspace
-) -> None:
-    line = shlex.join([sys.executable, "-P", "-m", "agentmon", "rules", "add", "allow"])
-    home = shlex.quote(str(services.paths.database_path.parent))
-    hidden = f"env -u AGENTMON_EXECUTION_ID AGENTMON_HOME={home} {line}; exit $?"
-    task = await add_command(services, workspace, "sh", "-c", hidden)
-
-    ended = await run_to_end(services, task)
-
-    assert ended.exit_code == 1
-    assert "an agent may not decide" in services.executions.log_path(ended).read_text()
-    assert await services.approvals.rules() == ()
-
-
-@pytest.mark.proof
-@pytest.mark.skipif(sys.platform != "linux", reason="orphans come to the host on Linux alone")
-async def test_a_program_that_left_its_parents_behind_still_changes_no_rule(
-    services: Services, workspace: Workspace
-) -> None:
-    line = shlex.join([sys.executable, "-P", "-m", "agentmon", "rules", "add", "allow"])
-    home = shlex.quote(str(services.paths.database_path.parent))
-    # The inner shell asks once the one that started it is gone.
-    left = f"while kill -0 $1 2>/dev/null; do sleep 0.02; done; {line} > said 2>&1; echo $? > code"
-    start = f"sh -c {shlex.quote(left)} sh $$ &"
-    outer = (
-        f'env -i PATH="$PATH" HOME="$HOME" AGENTMON_HOME={home} sh -c {shlex.quote(start)}; '
-        "while [ ! -s code ]; do sleep 0.05; done"
-    )
-    task = await add_command(services, workspace, "sh", "-c", outer)
-
-    ended = await run_to_end(services, task)
-
-    assert ended.exit_code == 0
-    assert (Path(workspace.root_path) / "code").read_text() == "1\n"
-    assert "an agent may not decide" in (Path(workspace.root_path) / "said").read_text()
-    assert await services.approvals.rules() == ()
-
-
-@pytest.mark.proof
-@pytest.mark.skipif(sys.platform != "linux", reason="the processes above are read on Linux alone")
-@pytest.mark.parametrize("command", ["new-session -d", "run-shell -b"])
-async def test_what_a_program_starts_through_the_tmux_server_of_agentmon_changes_no_rule(
-    services: Services, workspace: Workspace, command: str
-) -> None:
-    line = shlex.join([sys.executable, "-P", "-m", "agentmon", "rules", "add", "allow"])
-    home, root = shlex.quote(str(services.paths.database_path.parent)), shlex.quote(workspace.root_path)
-    hidden = f'env -i PATH="$PATH" HOME="$HOME" AGENTMON_HOME={home} {line} > {root}/said 2>&1; echo $? > {root}/code'
-    started = f"tmux -S {shlex.quote(str(services.paths.tmux_socket))} {command} {shlex.quote(hidden)}"
-    task = await add_command(services, workspace, "sh", "-c", f"{started}; while [ ! -s code ]; do sleep 0.05; done")
-
-    ended = await run_to_end(services, task)
-
-    assert ended.exit_code == 0
-    assert (Path(workspace.root_path) / "code").read_text() == "1\n"
-    assert "an agent may not decide" in (Path(workspace.root_path) / "said").read_text()
-    assert await services.approvals.rules() == ()

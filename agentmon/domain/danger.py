@@ -131,7 +131,7 @@ class VariableRule:
     names: tuple[str, ...]
     """With ``*``."""
     text: re.Pattern[str] | None
-    """It stands somewhere in the value; None for any value."""
+    """Found somewhere in the value; None for any value."""
     level: DangerLevel
     reason: str
 

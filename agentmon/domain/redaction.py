@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 MASK: Final = "[secret]"
 _IN_KEY: Final = "]"
-"""Stands for a character of a private key: no other secret has it at its beginning."""
+"""Replaces each character of a private key while other secrets are looked for; none begins with it."""
 
 # Shapes as their issuers document them: Anthropic, OpenAI, GitHub, GitLab, Slack, AWS, Google, Stripe, npm, PyPI, JWT,
 # Hugging Face, Groq, xAI, Replicate, Perplexity, Tavily, NVIDIA, DigitalOcean, Docker, SendGrid, Shopify, Grafana,
@@ -42,7 +42,7 @@ _SECRET_WORDS: Final = (
     *("accountkey", "accesskey", "accesssignature"),
 )
 _MARKS: Final = r"\\{0,4}[\"']?"
-"""A quotation mark, also one that stands in a text in a text."""
+"""A quotation mark, also an escaped one."""
 _ASSIGNED: Final = re.compile(
     rf"[A-Za-z0-9_.-]{{0,60}}{_MARKS}\s{{0,9}}[=:]\s{{0,9}}{_MARKS}((?:[^\s\"'&;,\\]|\\(?![\"'])){{6}})"
 )
@@ -86,7 +86,7 @@ _HIDERS: Final = (
     "\ufeff",
     *map(chr, (*range(9), 0x0B, 0x0C, *range(0x0E, 0x1B), *range(0x1C, 0x20), *range(0x7F, 0x9B), *range(0x9C, 0xA0))),
 )
-"""Without one of these nothing is hidden."""
+"""A text with none of these hides nothing."""
 KEY_BEGIN: Final = re.compile("-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----")
 KEY_END: Final = re.compile("-----END [A-Z ]{0,40}PRIVATE KEY-----")
 _PRIVATE_KEY: Final = re.compile(rf"{KEY_BEGIN.pattern}.*?(?:{KEY_END.pattern}|\Z)", re.DOTALL)
@@ -114,7 +114,7 @@ def redact(text: str) -> str:
 
 
 def _as_shown(text: str) -> tuple[str, list[int]]:
-    """Return the text without what a terminal does not show, and where each character of it stands in the whole."""
+    """Return the text as a terminal shows it, and the position of each of its characters in the original."""
     pieces: list[str] = []
     places: list[int] = []
     at = 0
@@ -128,7 +128,7 @@ def _as_shown(text: str) -> tuple[str, list[int]]:
 
 
 def _secrets_in(text: str) -> list[tuple[int, int]]:
-    """Return where the secrets stand, in any order; they may overlap."""
+    """Return the spans of the secrets, in any order; they may overlap."""
     # Looking for a plain text is many times as fast as looking for a pattern.
     folded = text.lower()
     spans = []

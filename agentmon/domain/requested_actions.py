@@ -30,7 +30,7 @@ _CONTENT_KEYS: Final = frozenset(
         *("diff", "patch", "unified_diff", "message", "regex", "url"),
     }
 )
-"""What stands under these is a path only where it is written like a whole one."""
+"""A text under one of these keys is a path only when it is absolute, or leads upwards."""
 _HARMLESS_KEYS: Final = frozenset({"description", "timeout", "timeout_ms", "run_in_background", "is_background"})
 _TARGET_MAX_CHARACTERS: Final = 1000
 _LONGEST_PATH: Final = 4096
@@ -117,7 +117,7 @@ def _named_paths(approval: Approval) -> tuple[str, ...]:
 
 
 def _texts_in(tool_input: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield all texts of an input, each with the name it stands under; a tree of too many parts ends as no path can."""
+    """Yield each text of an input with its key. Of too many parts the last is a path that no rule allows."""
     waiting: list[tuple[str, object]] = [("", tool_input)]
     for _ in range(_MOST_PARTS):
         if not waiting:

@@ -26,7 +26,7 @@ _CREDENTIALS: Final = struct.Struct("3i")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What stands above this process."""
+    """The processes above this one."""
 
     executions: tuple[str, ...]
     """Ids of the executions that it is part of, the nearest first."""
@@ -37,7 +37,7 @@ class Surroundings:
 
 
 def look_around(environ: Mapping[str, str], tmux_sockets: Iterable[Path]) -> Surroundings:
-    """Return what stands above this process.
+    """Look at the processes above this one.
 
     A program that takes the marker out of the environment of a command is still found above it, where the system
     shows the environment of other processes. So is one that left its parents behind: it becomes a child of the host.

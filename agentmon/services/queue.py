@@ -332,7 +332,7 @@ class QueueService:
         )
         is_agent, held_for = actor.type is ActorType.AGENT, ""
         if is_agent and not await self._authors.is_own(task.id, actor):
-            held_for = "an agent asks for it, and the card is not its own"
+            held_for = "an agent wants to start a card that is not its own"
         known_mode = None if parent is None else parent.args.get(PERMISSION_MODE_ARGUMENT)
         if not is_agent and (asked.permission_mode is not None or asked.args is not None):
             known_mode = asked.permission_mode or args.get(PERMISSION_MODE_ARGUMENT)

@@ -94,7 +94,7 @@ async def test_a_command_waits_when_an_agent_starts_or_wrote_it_and_not_when_a_p
     assert started_by_agent.activity_note == asked.approval.danger_reason
     assert (asked.approval.danger_level, asked.approval.danger_reason) == (
         DangerLevel.DANGEROUS,
-        "rm: deletes folders with all that is in them; an agent asks for it, and the card is not its own",
+        "rm: deletes folders with all that is in them; an agent wants to start a card that is not its own",
     )
     await services.approvals.deny(asked.approval.id, actor=USER_ACTOR, seen_digest=asked.approval.input_digest)
     started_by_person = await services.queue.run(task.id, actor=USER_ACTOR)

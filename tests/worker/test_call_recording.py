@@ -32,10 +32,12 @@ from tests.worker.test_watching import claim
 from tests.workspaces.folders import git
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
+    from agentmon.domain.changes import FileChange
     from agentmon.domain.conversation import ConversationNews
+    from agentmon.domain.operations import Operation
     from tests.stored_runs import Stored
 
 
@@ -86,13 +88,19 @@ class Calling:
         await self.write_down(started, begun)
         await self.write_down(ToolFinishedNews(tool_ref=ref, status=OperationStatus.SUCCESS), ended)
 
-    async def until_followed(self, count: int) -> None:
-        async def are_recorded() -> bool:
-            await self.recorder.follow()
-            calls = await self.kept.services.conversations.operations(execution_id=self.watched.id)
-            return sum(one.changes is not None for one in calls) == count
+    async def record_edit(self, text: str, path: str = "made", *, ref: str = "1", told: str | None = None) -> None:
+        """Write a file, and let the agent's own record tell of the call: a command, or an edit with its hunks."""
+        begun = time.time()
+        (self.root / path).write_text(text)
+        await self.tick()
+        if told is None:
+            await self.record(ref, begun=begun, ended=time.time())
+            return
+        self.recorder._told[f"0:{ref}"] = ((path, told),)
+        await self.record(ref, path, OperationType.WRITE, begun=begun, ended=time.time())
 
-        await until(are_recorded, "the rows of the calls")
+    async def until_followed(self, count: int) -> None:
+        await self.until_recorded(count, look=self.recorder.follow)
 
     async def start(self, ref: str, target: str = "make", kind: OperationType = OperationType.EXECUTE) -> None:
         await self.say(ToolStartedNews(tool_ref=ref, tool_name=kind.value, type=kind, target=target))
@@ -111,16 +119,21 @@ class Calling:
 
         await until(is_past, "the clock of the files")
 
-    async def until_recorded(self, count: int) -> None:
+    async def until_recorded(self, count: int, *, look: Callable[[], Awaitable[object]] | None = None) -> None:
         async def are_recorded() -> bool:
+            if look is not None:
+                await look()
             calls = await self.kept.services.conversations.operations(execution_id=self.watched.id)
             return sum(one.changes is not None for one in calls) == count
 
         await until(are_recorded, "the rows of the calls")
 
-    async def changed(self) -> list[tuple[list[str], str]]:
+    async def calls(self) -> tuple[tuple[Operation, tuple[FileChange, ...]], ...]:
         run = await self.kept.services.executions.get(self.watched.id)
-        found = await self.kept.services.changes.of_calls(run)
+        return await self.kept.services.changes.of_calls(run)
+
+    async def changed(self) -> list[tuple[list[str], str]]:
+        found = await self.calls()
         return [([one.path for one in files], call.changes.note if call.changes else "?") for call, files in found]
 
 
@@ -251,10 +264,7 @@ async def test_calls_that_a_record_tells_when_they_are_over_have_what_was_change
 @pytest.mark.usefixtures("quick_records")
 async def test_what_was_read_of_a_call_before_it_was_written_down_changes_nothing(calling: Calling) -> None:
     await calling.begin(is_own_screen=True)
-    begun = time.time()
-    (calling.root / "made").write_text("made\n")
-    await calling.tick()
-    await calling.record("1", begun=begun, ended=time.time())
+    await calling.record_edit("made\n")
     read = await calling.rows.unsettled_calls([calling.watched.id], reads_since=datetime.now(UTC))
     await calling.until_followed(1)
     place = calling.recorder._places[calling.watched.id]
@@ -280,8 +290,7 @@ async def test_edits_of_one_file_between_two_looks_are_told_apart_by_the_record(
         await calling.record(ref, "kept", OperationType.WRITE, **times)
     await calling.until_followed(2)
 
-    run = await calling.kept.services.executions.get(calling.watched.id)
-    found = await calling.kept.services.changes.of_calls(run)
+    found = await calling.calls()
     assert [[(one.path, one.can_undo, one.lines_added) for one in files] for _, files in found] == [
         [("kept", True, 1)],
         [("kept", True, 1)],
@@ -292,15 +301,10 @@ async def test_edits_of_one_file_between_two_looks_are_told_apart_by_the_record(
 @pytest.mark.usefixtures("quick_records")
 async def test_what_is_not_as_the_record_tells_cannot_be_undone_with_the_call(calling: Calling) -> None:
     await calling.begin(is_own_screen=True)
-    begun = time.time()
-    (calling.root / "kept").write_text("a person\ntwo\n")
-    await calling.tick()
-    calling.recorder._told["0:1"] = (("kept", "@@ -1,1 +1,1 @@\n-one\n+two\n"),)
-    await calling.record("1", "kept", OperationType.WRITE, begun=begun, ended=time.time())
+    await calling.record_edit("a person\ntwo\n", "kept", told="@@ -1,1 +1,1 @@\n-one\n+two\n")
     await calling.until_followed(1)
 
-    run = await calling.kept.services.executions.get(calling.watched.id)
-    ((_, (change,)),) = await calling.kept.services.changes.of_calls(run)
+    ((_, (change,)),) = await calling.calls()
     assert not change.can_undo
     assert change.why_not
 
@@ -331,10 +335,7 @@ async def test_beside_another_run_an_own_screen_leaves_nothing_certain_but_what_
     await calling.begin(is_own_screen=True)
     snapshot = await asyncio.to_thread(calling.store.take, calling.root)
     calling.recorder.begin(ExecutionId("another"), snapshot, str(calling.root))
-    begun = time.time()
-    (calling.root / "made").write_text("made\n")
-    await calling.tick()
-    await calling.record("1", begun=begun, ended=time.time())
+    await calling.record_edit("made\n")
     await calling.until_followed(1)
 
     ((files, note),) = await calling.changed()
@@ -363,10 +364,7 @@ async def test_the_end_of_an_own_screen_waits_for_its_record(calling: Calling) -
 @pytest.mark.usefixtures("quick_records")
 async def test_a_later_worker_says_of_calls_before_it_that_nobody_looked(calling: Calling) -> None:
     before = await asyncio.to_thread(calling.store.take, calling.root)
-    begun = time.time()
-    (calling.root / "earlier").write_text("by a call that nobody saw\n")
-    await calling.tick()
-    await calling.record("1", begun=begun, ended=time.time())
+    await calling.record_edit("by a call that nobody saw\n", "earlier")
     calling.recorder.begin(calling.watched.id, before, str(calling.root), is_own_screen=True)
     folder = calling.recorder._places[calling.watched.id].folder
     folder.last, folder.seen_since = None, float("inf")
@@ -424,11 +422,7 @@ async def test_a_run_whose_last_words_cannot_be_read_is_forgotten_all_the_same(
 @pytest.mark.usefixtures("quick_records")
 async def test_hunks_that_are_no_text_keep_nothing_from_being_recorded(calling: Calling) -> None:
     await calling.begin(is_own_screen=True)
-    begun = time.time()
-    (calling.root / "kept").write_text("two\n")
-    await calling.tick()
-    calling.recorder._told["0:1"] = (("kept", "@@ -1,1 +1,1 @@\n-one\n+\ud83d\n"),)
-    await calling.record("1", "kept", OperationType.WRITE, begun=begun, ended=time.time())
+    await calling.record_edit("two\n", "kept", told="@@ -1,1 +1,1 @@\n-one\n+\ud83d\n")
     await calling.until_followed(1)
 
     assert [files for files, _ in await calling.changed()] == [["kept"]]
@@ -453,8 +447,7 @@ async def test_an_ignored_file_that_a_record_tells_late_is_not_kept_as_it_became
     await calling.record("3", "a.env", OperationType.WRITE, begun=begun, ended=time.time())
     await calling.recorder.finish(calling.watched.id)
 
-    run = await calling.kept.services.executions.get(calling.watched.id)
-    found = [change for _, changes in await calling.kept.services.changes.of_calls(run) for change in changes]
+    found = [change for _, changes in await calling.calls() for change in changes]
     assert [change.can_undo for change in found] == [False, True], "what was there before the first is not known"
     assert found[0].after_ref == found[1].before_ref
 

@@ -151,6 +151,7 @@ def test_no_code_that_a_terminal_does_not_show_hides_a_secret(hidden: str, secre
             "PGPASSWORD=a\\never hunter",
             "Authorization: Basic '{}'",
         ),
+        *("run\n--password hunter22", "a\t-token hunter22", "xapp-1-{}", "dckr_pat_{}", "sk_live_{}", "lin_api_{}abcd"),
         *("--password hunter22", "mysql --password=hunter22", "curl --api-key '{}'", "--Token {}", "x --secret {} y"),
         *('{{\\"password\\": \\"{}\\"}}', '{{"text": "{{\\"api_key\\": \\"{}\\"}}"}}', "SharedAccessSignature={}"),
     ],

@@ -81,6 +81,14 @@ def _replace_closed_streams() -> None:
 
 def _dispatch(words: list[str]) -> int:
     first = words[0] if words else ""
+    calls = os.environ.get("AGENTMON_CALLS")
+    is_line = first == "statusline" and not {"--help", "-h", "--install", "--remove"} & set(words)
+    if calls and not is_line:
+        from agentmon.cli.calling import call  # noqa: PLC0415 - each request loads its own part alone
+
+        return call(calls, words)
+    if "AGENTMON_CALLED" in os.environ:
+        _confine()
     if first in {"--version", "-V"}:
         from agentmon.cli.status import print_version  # noqa: PLC0415 - each request loads its own part alone
 
@@ -93,7 +101,7 @@ def _dispatch(words: list[str]) -> int:
         from agentmon.cli.tmux_status import print_tmux_status  # noqa: PLC0415 - each request loads its own part alone
 
         return print_tmux_status(words[1:])
-    if first == "statusline" and not {"--help", "-h", "--install", "--remove"} & set(words):
+    if is_line:
         from agentmon.cli.statusline import print_statusline  # noqa: PLC0415 - each request loads its own part alone
 
         return print_statusline(words[1:])
@@ -112,6 +120,19 @@ def _dispatch(words: list[str]) -> int:
     from agentmon.cli.app import run_command_line  # noqa: PLC0415 - each request loads its own part alone
 
     return run_command_line(words)
+
+
+def _confine() -> None:
+    """Keep a command that a run behind a wall has called from doing what that run cannot."""
+    from tempfile import gettempdir  # noqa: PLC0415 - each request loads its own part alone
+
+    from agentmon.cli.calling import confine  # noqa: PLC0415 - each request loads its own part alone
+    from agentmon.paths import find_paths  # noqa: PLC0415
+
+    paths = find_paths()
+    # Looking for the temporary folder writes a file.
+    own = (paths.data_dir, paths.run_dir, paths.logs_dir, paths.database_path.parent, gettempdir())
+    confine(starts=frozenset({"git", "tmux"}), writes=tuple(os.path.realpath(place) for place in own))
 
 
 def _find_quick_answer(command: str, words: list[str]) -> int | None:

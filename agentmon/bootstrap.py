@@ -368,6 +368,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                 agent_files=AgentFileRepository(database),
                 worktrees=WorktreeRepository(database),
                 settings=settings,
+                paths=paths,
                 clock=clock,
             ),
             merges=merges,

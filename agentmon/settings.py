@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, cast
@@ -391,6 +392,35 @@ class WorktreeSettings(TableSettings):
         return written
 
 
+class SandboxSettings(TableSettings):
+    """What a run in the sandbox ``project`` may do beside working in its project."""
+
+    model_config = SettingsConfigDict(env_prefix="AGENTMON_SANDBOX_", extra="forbid", validate_default=True)
+    table_name = "sandbox"
+
+    writable: str = Field(
+        "~/.cache",
+        description="Folders and files that it also writes, separated by blanks, in shell quotes; ~ is your home.",
+    )
+    hidden: str = Field(
+        "~/.aws ~/.azure ~/.config/gcloud ~/.docker ~/.git-credentials ~/.gnupg ~/.kube ~/.netrc ~/.ssh",
+        description="Folders and files that it finds empty, separated by blanks, in shell quotes; ~ is your home.",
+    )
+    network: bool = Field(True, description="Whether it has a network; without one an AI agent reaches no model.")
+
+    @field_validator("writable", "hidden")
+    @classmethod
+    def _require_places(cls, text: str) -> str:
+        try:
+            places = shlex.split(text)
+        except ValueError as error:
+            raise ValueError("a quote is not closed") from error
+        wrong = next((one for one in places if not one.startswith(("/", "~/")) or "\0" in one), None)
+        if wrong is not None:
+            raise ValueError(f"{wrong} does not begin with / or ~/")
+        return text.strip()
+
+
 class VerificationSettings(TableSettings):
     """How the work of runs is verified."""
 
@@ -446,6 +476,7 @@ SETTING_TABLES: Final[tuple[type[TableSettings], ...]] = (
     BoardSettings,
     AgentSettings,
     WorktreeSettings,
+    SandboxSettings,
     VerificationSettings,
     MergeSettings,
 )

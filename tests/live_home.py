@@ -118,8 +118,8 @@ async def add_command(
     return await services.tasks.add(workspace, draft, actor=USER_ACTOR)
 
 
-async def run_to_end(services: Services, task: Task) -> Execution:
-    execution = await services.queue.run(task.id, actor=USER_ACTOR)
+async def run_to_end(services: Services, task: Task, **asked: object) -> Execution:
+    execution = await services.queue.run(task.id, actor=USER_ACTOR, **asked)  # type: ignore[arg-type]  # named by tests
     async with asyncio.timeout(DEADLINE_S):
         return await services.queue.wait(execution.id)
 

@@ -16,6 +16,7 @@ from agentmon.cli.task_options import valid_text
 from agentmon.domain.agent_changes import AgentChanges
 from agentmon.domain.agents import Agent
 from agentmon.domain.errors import FieldError, UsageError
+from agentmon.domain.sandboxes import read_sandbox
 from agentmon.domain.verifications import read_optional_command
 from agentmon.domain.worktrees import Isolation
 from agentmon.runners.adapters.template import parse_command
@@ -46,6 +47,11 @@ class AgentOptions:
         typer.Option(
             "--isolation", metavar="auto|folder|worktree", help="Whether it works in git worktrees of its own."
         ),
+    ] = None
+    """An empty one leaves it to the workspace again."""
+    sandbox: Annotated[
+        str | None,
+        typer.Option("--sandbox", metavar="off|agentmon|project", help="The wall around its runs."),
     ] = None
     """An empty one leaves it to the workspace again."""
     verify: Annotated[
@@ -114,6 +120,8 @@ class AgentOptions:
         new: dict[str, Any] = {}
         if self.isolation is not None:
             new["isolation"] = _isolation(self.isolation.strip())
+        if self.sandbox is not None:
+            new["sandbox"] = read_sandbox(self.sandbox, name="--sandbox")
         if self.verify is not None:
             new["verify"] = read_optional_command(valid_text(self.verify))
         return new

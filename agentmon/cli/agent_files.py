@@ -10,6 +10,7 @@ import typer
 from agentmon.bootstrap import Services
 from agentmon.cli import exit_codes
 from agentmon.cli.agent_text import file_lines
+from agentmon.cli.calling import require_not_called
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_services, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import flush, say, say_bytes, say_document, tell, tell_error
@@ -33,6 +34,8 @@ def export(
       agentmon agents export > agents.toml
       agentmon agents export claude reviewer -o .agentmon/agents.toml
     """
+    if output is not None:
+        require_not_called("it writes no files", hint="`agentmon agents export > FILE`")
     exported: ExportedAgents = with_services(lambda services: services.agent_files.export(slugs or ()))
     if output is not None:
         _write(Path(output).expanduser(), exported.text)

@@ -148,6 +148,7 @@ def _facts(agent: Agent, health: AgentHealth | None, workspace: Workspace | None
         ("logged in", logged_in + note),
         ("folder", agent.working_dir or ""),
         ("isolation", "" if agent.isolation is None else agent.isolation.value),
+        ("sandbox", "" if agent.sandbox is None else agent.sandbox.value),
         ("verify", plain_line(command_text(agent.verify))),
         ("workspace", "" if agent.workspace_id is None or workspace is None else workspace.name),
         ("limit", f"{agent.max_concurrent} at one time" if agent.max_concurrent else "none"),

@@ -13,6 +13,7 @@ import typer
 
 from agentmon.bootstrap import Services
 from agentmon.cli.board import board_lines, read_page
+from agentmon.cli.calling import require_not_called
 from agentmon.cli.columns import terminal_width
 from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.demo_place import DemoPlace, remove_leftovers
@@ -47,6 +48,7 @@ def demo(as_json: JsonOption = False) -> None:
       agentmon demo
       agentmon demo --json
     """
+    require_not_called("it shows no demo", hint="a person starts it: `agentmon demo`")
     is_shown = not as_json and sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in {"", "dumb"}
     for folder in remove_leftovers():
         tell(f"note: removed what a killed demo left in {folder}")

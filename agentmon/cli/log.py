@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.calling import require_not_called
 from agentmon.cli.context import (
     JsonOption,
     NumberArgument,
@@ -175,6 +176,8 @@ def _check_ways(*, is_raw: bool, as_json: bool, is_following: bool, save_path: P
         raise UsageError("--raw and --json exclude each other", hint="--json names the file with the raw bytes")
     if save_path is not None and (is_following or as_json):
         raise UsageError("--save goes with neither --follow nor --json", hint="a redirect (> FILE) takes both")
+    if save_path is not None:
+        require_not_called("it writes no files", hint="`agentmon log NUMBER > FILE`")
 
 
 def _check_parts(*, is_following: bool, is_raw: bool, to_place: str | None, expression: str | None) -> None:

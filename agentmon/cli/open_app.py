@@ -3,6 +3,7 @@
 import os
 import sys
 
+from agentmon.cli.calling import is_called
 from agentmon.cli.folders import existing_folder
 from agentmon.paths import find_paths, find_workspace_root
 
@@ -29,6 +30,8 @@ def open_app(folder: str) -> int:
 
 
 def _why_no_app() -> str:
+    if is_called():
+        return "the app does not open from behind a sandbox"
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "there is no terminal"
     if os.environ.get("TERM", "") in {"", "dumb"}:

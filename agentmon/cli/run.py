@@ -39,6 +39,7 @@ from agentmon.domain.events import ActorType
 from agentmon.domain.executions import ConversationStart, Execution
 from agentmon.domain.idempotency import idempotency_key
 from agentmon.domain.live_state import numbers_text
+from agentmon.domain.sandboxes import Sandbox
 from agentmon.domain.tasks import Task, Workspace
 from agentmon.domain.worktrees import Isolation, shared_folder_note
 from agentmon.runners.adapters.template import parse_command
@@ -126,6 +127,10 @@ def run(
     conversation: ConversationOptions,
     isolation: IsolationOption = None,
     base: BaseOption = None,
+    sandbox: Annotated[
+        Sandbox | None,
+        typer.Option("--sandbox", help="The wall around this run: none, around agentmon itself, or its project."),
+    ] = None,
     also: Annotated[
         list[str] | None,
         typer.Option(
@@ -168,7 +173,7 @@ def run(
     message = sys.stdin.read() if conversation.message == "-" else conversation.message
     is_one = numbers is not None and len(numbers) == 1
     require_one_for_key(key, is_one=is_one)
-    own = (("isolation", isolation), ("base", base), ("also", also))
+    own = (("isolation", isolation), ("base", base), ("sandbox", sandbox), ("also", also))
     place = {name: chosen for name, chosen in own if chosen is not None}
     asked = {**asdict(start), **asdict(program), **asdict(conversation), **place, "message": message}
 
@@ -200,6 +205,7 @@ def run(
                 own_screen=conversation.is_own_screen,
                 isolation=isolation,
                 base=None if base is None else valid_base(base),
+                sandbox=sandbox,
                 also=also or (),
                 key=named,
             )

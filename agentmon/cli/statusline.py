@@ -7,6 +7,7 @@ import os
 import sys
 import time
 
+from agentmon.cli.calling import call
 from agentmon.cli.output import say_clean_line, say_document
 from agentmon.cli.status import find_database_path
 from agentmon.cli.statusline_text import status_text
@@ -39,6 +40,12 @@ def print_statusline(words: list[str]) -> int:
         else:
             return _refuse(word)
     written = _read_input()
+    calls = os.environ.get("AGENTMON_CALLS")
+    if calls:
+        # Behind a wall the person's own command stays there, and only what it is told of goes out.
+        if command and not as_json:
+            _print_other(command, written)
+        return call(calls, ["statusline", *(["--json"] if as_json else [])], written=written)
     status = read_status(written)
     now_ms = time.time_ns() // 1_000_000
     database_path = _find_database()

@@ -143,6 +143,7 @@ def _lines(facts: _TaskFacts) -> list[str]:
         ("base", context.base or ""),
         ("verify", command_text(context.verify)),
         ("worktree", f"{facts.worktree.path} ({facts.worktree.branch})" if facts.worktree is not None else ""),
+        ("sandbox", (facts.executions[0].sandbox or "") if facts.executions else ""),
         ("pr", f"{facts.pull_request.label} {facts.pull_request.url}" if facts.pull_request else ""),
         ("overlap", "; ".join(overlap_notes(facts.executions[0], task.number)) if facts.executions else ""),
         ("variables", ", ".join([*(f"{name}=…" for name in context.env_overrides), *context.env_passed])),

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
+from agentmon.cli.calling import require_not_called
 from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
@@ -55,6 +56,7 @@ def worker(
             if note:
                 tell(note)
     else:
+        require_not_called("it runs no worker", hint="the next command starts one by itself")
         _run_in_foreground(as_json=as_json)
 
 

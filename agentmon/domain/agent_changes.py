@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.agents import Agent, Capability, DangerLevel, InteractionMode, SessionConfig, ToolType
     from agentmon.domain.execution_mode import ExecutionMode
+    from agentmon.domain.sandboxes import Sandbox
     from agentmon.domain.worktrees import Isolation
 
 
@@ -34,6 +35,7 @@ class AgentChanges:
     base_args: tuple[str, ...] | Unchanged = UNCHANGED
     working_dir: str | Unchanged | None = UNCHANGED
     isolation: Isolation | Unchanged | None = UNCHANGED
+    sandbox: Sandbox | Unchanged | None = UNCHANGED
     verify: str | Unchanged | None = UNCHANGED
     env_allowlist: tuple[str, ...] | Unchanged = UNCHANGED
     is_active: bool | Unchanged = UNCHANGED

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.ids import AgentId, CapabilityId, WorkspaceId
+    from agentmon.domain.sandboxes import Sandbox
     from agentmon.domain.worktrees import Isolation
 
 ROLE_MARK: Final = "Your role: "
@@ -198,6 +199,8 @@ class Agent:
     """Where it works when the task names no folder; None means the workspace's."""
     isolation: Isolation | None = None
     """Whether its runs get a worktree of their own; None leaves it to the workspace."""
+    sandbox: Sandbox | None = None
+    """The wall around its runs; None leaves it to the workspace."""
     verify: str | None = None
     """The command that its work has to pass; empty for none, None leaves it to the workspace."""
     env_allowlist: tuple[str, ...] = ()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from agentmon.domain.overlaps import Overlap
     from agentmon.domain.refusals import Refusal
+    from agentmon.domain.sandboxes import Sandbox
     from agentmon.domain.sightings import Sighting
     from agentmon.domain.tasks import Task
     from agentmon.domain.verifications import Verdict
@@ -135,6 +136,8 @@ class ExecutionRequest:
     isolation: Isolation | None = None
     base: str | None = None
     """Where this run works, and from what its worktree is made; None leaves it to the task."""
+    sandbox: Sandbox | None = None
+    """The wall that this run has at least; None leaves it to the agent."""
     not_before: datetime | None = None
     """It starts at this time at the earliest."""
     may_wait: bool = False
@@ -255,6 +258,8 @@ class Execution:
     """What it changed; None where that is not known."""
     worktree_id: WorktreeId | None = None
     """The worktree of its own; None in the folder itself."""
+    sandbox: Sandbox | None = None
+    """The wall around it, once it was started; before, the one that it was asked for with."""
     verify_retry: int = 0
     """How often in a row its agent was sent back before it, since a verification had failed."""
     verification: Verdict | None = None
@@ -409,3 +414,10 @@ class ClaimedExecution:
     start: ConversationStart = ConversationStart.FRESH
     resumed_ref: str | None = None
     """The agent's own id of the conversation that it goes on with, or with a copy of."""
+    workspace_sandbox: Sandbox | None = None
+    """The wall that its workspace asks for."""
+
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """The wall that somebody chose for it: for the run, its agent or its workspace; None when nobody did."""
+        return self.execution.sandbox or self.agent.sandbox or self.workspace_sandbox

@@ -16,6 +16,7 @@ from agentmon.logs.crash_reports import crash_reports
 from agentmon.runners.danger import load_danger_rules
 from agentmon.runners.presets import load_library
 from agentmon.runners.tmux import Tmux, find_version
+from agentmon.runners.wall.trial import find_wall_problem
 from agentmon.services.findings import Finding, FindingLevel, fine, warning
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class DoctorService:
             ("programs", self._programs),
             ("presets", self._presets),
             ("danger rules", self._danger_rules),
+            ("sandbox", self._sandbox),
             ("crashes", self._crashes),
         )
         return tuple([await _looked_at(name, check) for name, check in checks])
@@ -169,6 +171,20 @@ class DoctorService:
         lowered = sum(rule.lowers for rule in rules.own_rules)
         own = f", {len(rules.own_rules)} of yours, {lowered} of which lower" if rules.own_rules else ""
         return fine("danger rules", f"{len(rules.rules)}{own}")
+
+    async def _sandbox(self) -> Finding:
+        problem = await asyncio.to_thread(find_wall_problem)
+        if not problem:
+            return fine("sandbox", "AI agents run in one that hides agentmon; `project` lets them write there alone")
+        text = f"none here, agents run without: {problem}"
+        if sys.platform != "linux":
+            return fine("sandbox", text)
+        return warning(
+            "sandbox",
+            text,
+            hint="it needs user namespaces: on Ubuntu `sysctl kernel.apparmor_restrict_unprivileged_userns=0`, in a "
+            "container its --security-opt; SECURITY.md says what does not hold without",
+        )
 
     async def _programs(self) -> Finding:
         slugs = [agent.slug for agent in await self._agents.list()]

@@ -155,7 +155,7 @@ RIGHTS: Final = (
         "MergeService.plan_undo MergeService.require_unmerged PullRequestService.of_task "
         "SettingsService.default_worker_settings SettingsService.default_money_words "
         "SettingsService.default_board_words SettingsService.costs SettingsService.worker SettingsService.history "
-        "SettingsService.agents SettingsService.notifications SettingsService.verification "
+        "SettingsService.agents SettingsService.notifications SettingsService.verification SettingsService.sandbox "
         "SettingsService.execution_columns SettingsService.money SettingsService.all SettingsService.get "
         "CostService.report CostService.places CostService.has_history_to_read CostService.explain "
         "SummaryService.daily SummaryService.projects SummaryService.activity "

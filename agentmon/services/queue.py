@@ -15,6 +15,7 @@ from agentmon.domain.errors import (
     ConflictError,
     DatabaseBusyError,
     DatabaseFullError,
+    NotFoundError,
     RunnerError,
     StoreError,
     UndeliveredError,
@@ -25,6 +26,7 @@ from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
 from agentmon.domain.executions import CommandType, ConversationStart
 from agentmon.domain.ids import ExecutionId, new_id
+from agentmon.domain.sandboxes import Sandbox, stricter
 from agentmon.domain.tasks import draft_of
 from agentmon.domain.worktrees import Beside, Isolation
 from agentmon.runners.adapters.prompt import PERMISSION_MODE_ARGUMENT
@@ -87,6 +89,7 @@ class _Asked:
     permission_mode: str | None
     own_screen: bool
     isolation: Isolation | None
+    sandbox: Sandbox | None
     base: str | None
     not_before: datetime | None
     when_ready: bool
@@ -167,6 +170,7 @@ class QueueService:
         own_screen: bool = False,
         isolation: Isolation | None = None,
         base: str | None = None,
+        sandbox: Sandbox | None = None,
         also: Sequence[str] = (),
         key: IdempotencyKey | None = None,
     ) -> Execution:
@@ -195,6 +199,8 @@ class QueueService:
             own_screen: Whether the agent shows its own screen instead of speaking its protocol.
             isolation: Where this run works, other than the task says.
             base: What its worktree is made from, other than the task says.
+            sandbox: The wall around this run, other than the agent's; that of what it goes on with, and of the run that
+                asks, is the least.
             also: Agents that do the same, each on a new card that is an alternative to this one; all of them work in
                 worktrees of their own then. ``queued_with`` returns the other runs. Model and permission mode are for
                 those by the same agent as this run.
@@ -214,7 +220,7 @@ class QueueService:
         """
         chosen = (
             *(agent_slug, capability_key, args, not_before, message, parent_execution_id, model, permission_mode),
-            *(isolation, base),
+            *(isolation, base, sandbox),
         )
         is_alone = not (own_screen or also) and all(one is None for one in chosen)
         begun = await self.find_begun(key, actor=actor)
@@ -235,6 +241,7 @@ class QueueService:
             permission_mode=permission_mode,
             own_screen=own_screen,
             isolation=isolation,
+            sandbox=sandbox,
             base=base,
             not_before=not_before,
             when_ready=when_ready,
@@ -333,6 +340,13 @@ class QueueService:
         is_agent, held_for = actor.type is ActorType.AGENT, ""
         if is_agent and not await self._authors.is_own(task.id, actor):
             held_for = "an agent wants to start a card that is not its own"
+        sandbox = asked.sandbox
+        if is_agent:
+            if sandbox is not None:
+                held_for = held_for or f"an agent chose the sandbox {sandbox}"
+            sandbox = stricter(sandbox, await self._sandbox_of(actor))
+        if asked.sandbox is None and parent is not None:
+            sandbox = stricter(sandbox, parent.sandbox)
         known_mode = None if parent is None else parent.args.get(PERMISSION_MODE_ARGUMENT)
         if not is_agent and (asked.permission_mode is not None or asked.args is not None):
             known_mode = asked.permission_mode or args.get(PERMISSION_MODE_ARGUMENT)
@@ -376,11 +390,19 @@ class QueueService:
             may_wait=asked.when_ready,
             drops_dependencies=asked.anyway,
             isolation=asked.isolation,
+            sandbox=sandbox,
             base=asked.base,
             comment_ids=asked.comment_ids,
         )
         # A person would not see what an agent hands over: the worker's own holds for the card of another.
         return _Prepared(request, None if held_for else environment)
+
+    async def _sandbox_of(self, actor: Actor) -> Sandbox | None:
+        """Return the wall around the run that asks; None for a run that has none, or cannot be told."""
+        with contextlib.suppress(NotFoundError):
+            own = (await self._executions.get(ExecutionId(actor.id or ""))).sandbox
+            return None if own is Sandbox.OFF else own
+        return None
 
     async def find_begun(self, key: IdempotencyKey | None, *, actor: Actor) -> Execution | None:
         """Return the execution that came of the same request under this key, looked after; None when it is new.

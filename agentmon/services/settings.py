@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.execution_columns import columns_text, parse_columns
 from agentmon.domain.limits import LARGEST_RUNNING_LIMIT
+from agentmon.domain.sandboxes import read_sandbox
 from agentmon.domain.verifications import read_command
 from agentmon.domain.worktrees import Isolation
 from agentmon.schedule import check_zone
@@ -23,6 +24,7 @@ from agentmon.settings import (
     CostSettings,
     HistorySettings,
     NotificationSettings,
+    SandboxSettings,
     VerificationSettings,
     WorkerSettings,
     load_settings,
@@ -54,6 +56,8 @@ _WORKSPACE_HELP: Final = {
     "max_per_folder": "Most AI agents that work in one folder of this workspace at one time; 0 means any number.",
     "isolation": "Where runs work: folder, worktree (a git worktree each), or auto: an AI agent gets a worktree while "
     "another one works in the folder.",
+    "sandbox": "The wall around runs that set none of their own: off, agentmon (nothing of agentmon but its command "
+    "line), project (it also writes in its project only). Empty: agentmon for AI agents, where this machine has it.",
     "verify": "The command that the work of AI agents has to pass before it counts as done, such as: make test.",
     **{
         limit_name(status): f"Most cards that {status.label} of this workspace should have; 0 is as board.* says."
@@ -133,6 +137,10 @@ class SettingsService:
         """Return how the work of runs is verified."""
         return load_settings(VerificationSettings, self._paths.settings_file, await self._repository.all())
 
+    async def sandbox(self) -> SandboxSettings:
+        """Return what the highest wall lets runs do."""
+        return load_settings(SandboxSettings, self._paths.settings_file, await self._repository.all())
+
     async def execution_columns(self) -> tuple[ExecutionColumn, ...]:
         """Return the columns that the table of executions shows, from left to right."""
         return parse_columns(
@@ -204,7 +212,7 @@ class SettingsService:
             if isinstance(SETTING_DEFAULTS.get(name), int):
                 chosen: int | str = _limit(key, text, _LARGEST_LIMITS.get(name, _MOST_CARDS))
             else:
-                chosen = _isolation(key, text) if name == "isolation" else read_command(text)
+                chosen = _WORDS_OF.get(name, lambda _key, text: read_command(text))(key, text)
             await self._workspaces.set(workspace.id, name, chosen, actor=actor, at=self._clock.now())
         else:
             stored: Mapping[str, object] = {**await self._repository.all(), key: text}
@@ -256,6 +264,13 @@ def _isolation(key: str, text: str) -> str:
     if written not in set(Isolation):
         raise UsageError(f"setting {key} = {text!r}: one of {', '.join(Isolation)} is expected")
     return written
+
+
+def _sandbox(key: str, text: str) -> str:
+    return read_sandbox(text, name=f"setting {key}") or ""
+
+
+_WORDS_OF: Final = {"isolation": _isolation, "sandbox": _sandbox}
 
 
 def _limit(key: str, text: str, largest: int) -> int:

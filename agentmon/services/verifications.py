@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
+from agentmon.domain.sandboxes import Sandbox
 from agentmon.domain.verifications import VerificationStatus
 from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.wall.plan import plan_wall
 from agentmon.services.launch_check import launch_environment
 from agentmon.worker.verifying import command_of, verify
 from agentmon.worker.worktree_making import worktree_variables
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import Execution
     from agentmon.domain.tasks import Task
     from agentmon.domain.verifications import Verification
+    from agentmon.paths import Paths
     from agentmon.services.agents import AgentService
     from agentmon.services.settings import SettingsService
     from agentmon.store.agent_files import AgentFileRepository
@@ -40,6 +43,7 @@ class VerificationService:
         agent_files: AgentFileRepository,
         worktrees: WorktreeRepository,
         settings: SettingsService,
+        paths: Paths,
         clock: Clock,
     ) -> None:
         self._verifications = verifications
@@ -47,6 +51,7 @@ class VerificationService:
         self._agent_files = agent_files
         self._worktrees = worktrees
         self._settings = settings
+        self._paths = paths
         self._clock = clock
 
     async def newest(self, task: Task, execution: Execution) -> Verification:
@@ -115,6 +120,17 @@ class VerificationService:
             raise UsageError(f"the folder of this run is gone: {folder or 'it never started'}", hint="run it again")
         agent = await self._agents.get(execution.agent_id)
         environment = launch_environment(agent, task.input_context, dict(os.environ) if environ is None else environ)
+        environment = {**environment, **await worktree_variables(self._worktrees, execution, task)}
+        wall = await asyncio.to_thread(
+            plan_wall,
+            execution.sandbox or Sandbox.OFF,
+            paths=self._paths,
+            environment=environment,
+            working_dir=folder,
+            program=agent.binary_path,
+            settings=await self._settings.sandbox(),
+            folder=None,
+        )
         try:
             return await verify(
                 self._verifications,
@@ -122,7 +138,8 @@ class VerificationService:
                 command,
                 folder=ExecutionFolder(Path(execution.log_file_path or folder).parent),
                 working_dir=folder,
-                environment={**environment, **await worktree_variables(self._worktrees, execution, task)},
+                environment=environment,
+                wall=wall,
                 timeout_s=(await self._settings.verification()).timeout_s,
                 is_stopped=lambda: False,
                 on_output=on_output,

@@ -35,7 +35,7 @@ _TOLD_MAX_CHARACTERS: Final = 2000
 """Of a text in the audit trail; a prompt or instructions may be longer."""
 _MOST_NAMED: Final = 5
 _OPEN: Final = [status.value for status in ExecutionStatus if status.is_open]
-_IN_METADATA: Final = frozenset({"icon", "color", "description", "homepage", "isolation", "verify"})
+_IN_METADATA: Final = frozenset({"icon", "color", "description", "homepage", "isolation", "sandbox", "verify"})
 
 
 class AgentTaking(NamedTuple):

@@ -78,6 +78,7 @@ def agent_row(agent: Agent) -> dict[str, object]:
             "description": agent.description,
             "homepage": agent.homepage,
             **({} if agent.isolation is None else {"isolation": agent.isolation.value}),
+            **({} if agent.sandbox is None else {"sandbox": agent.sandbox.value}),
             **({} if agent.verify is None else {"verify": agent.verify}),
         },
         "edited_fields": sorted(agent.edited_fields),

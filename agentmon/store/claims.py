@@ -11,6 +11,7 @@ from agentmon.domain.clock import CLOCK_JITTER
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.executions import ClaimedExecution
 from agentmon.domain.refusals import RESET_MAX
+from agentmon.domain.sandboxes import sandbox_of
 from agentmon.domain.task_status import TaskStatus
 from agentmon.store import tables
 from agentmon.store.agent_rows import read_agents
@@ -316,7 +317,7 @@ async def read_claimed(connection: AsyncConnection, execution_ids: Sequence[str]
     found = {row["id"]: execution_of(row) for row in (await connection.execute(chosen)).mappings()}
     joined = (
         select_tasks()
-        .add_columns(workspaces.c.root_path)
+        .add_columns(workspaces.c.root_path, workspaces.c.settings)
         .join(workspaces, workspaces.c.id == tasks.c.workspace_id)
         .where(tasks.c.id.in_({execution.task_id for execution in found.values()}))
     )
@@ -340,6 +341,7 @@ async def read_claimed(connection: AsyncConnection, execution_ids: Sequence[str]
                 workspace_root=row["root_path"],
                 start=start,
                 resumed_ref=resumed_ref,
+                workspace_sandbox=sandbox_of(row["settings"].get("sandbox")),
             )
         )
     return tuple(claimed)

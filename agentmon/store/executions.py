@@ -318,6 +318,7 @@ async def queue_execution(
             repository=request.repository,
             isolation=request.isolation,
             base=request.base,
+            sandbox=request.sandbox,
             not_before=not_before,
             queued_at=at if wait_reason is None else not_before,
             wait_reason=wait_reason,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.executions import ClaimedExecution, Execution, ExecutionCommand
     from agentmon.domain.ids import CommandId
+    from agentmon.domain.sandboxes import Sandbox
     from agentmon.store.database import Database
 
 _MAX_UNDELIVERED_OF_ONE: Final = 100
@@ -112,6 +113,15 @@ class LiveExecutionRepository:
         statement = select(tables.executions.c.id).where(tables.IS_OPEN)
         async with self._database.reading() as connection:
             return frozenset(ExecutionId(found) for found in (await connection.execute(statement)).scalars())
+
+    async def record_sandbox(self, execution_id: ExecutionId, sandbox: Sandbox, *, at: datetime) -> None:
+        """Note the wall that an execution is about to start behind."""
+        executions = tables.executions
+        statement = update(executions).where(
+            executions.c.id == execution_id, executions.c.status.in_(list(LIVE_STATUSES))
+        )
+        async with self._database.writing() as connection:
+            await connection.execute(statement.values(sandbox=sandbox, updated_at=at))
 
     async def record_session(
         self,

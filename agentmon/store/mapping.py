@@ -33,6 +33,7 @@ from agentmon.domain.ids import (
     WorktreeId,
 )
 from agentmon.domain.refusals import Refusal, RefusalKind
+from agentmon.domain.sandboxes import Sandbox, sandbox_of
 from agentmon.domain.task_status import AwaitedState, Priority, TaskStatus
 from agentmon.domain.tasks import AwaitedTask, InputContext, Schedule, Task, Workspace
 from agentmon.domain.verifications import Verdict, VerificationStatus
@@ -199,6 +200,7 @@ def agent_of(row: RowMapping, capabilities: tuple[Capability, ...], tools: Mappi
         instructions=row["instructions"],
         tools=tools,
         isolation=isolation_of(metadata.get("isolation")),
+        sandbox=sandbox_of(metadata.get("sandbox")),
         verify=text_of(metadata.get("verify")),
         icon=str(metadata.get("icon", "")),
         color=str(metadata.get("color", "")),
@@ -261,6 +263,7 @@ def execution_of(row: RowMapping) -> Execution:
         lines_added=row["lines_added"],
         lines_removed=row["lines_removed"],
         worktree_id=optional(WorktreeId, row["worktree_id"]),
+        sandbox=optional(Sandbox, row["sandbox"]),
         verify_retry=row["verify_retry"],
         verification=verdict_of(row),
         ending=None if row["ending"] is None else ending_of(row["ending"]),

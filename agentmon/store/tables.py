@@ -55,6 +55,7 @@ from agentmon.domain.operations import ArtifactKind, MessageRole, OperationStatu
 from agentmon.domain.overlaps import OverlapKind
 from agentmon.domain.programs import ProgramKind
 from agentmon.domain.pull_requests import ChecksState, PullRequestProgram, PullRequestState, ReviewState
+from agentmon.domain.sandboxes import Sandbox
 from agentmon.domain.sessions import RegistryStatus, SessionStatus
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.verifications import VerificationStatus
@@ -585,6 +586,8 @@ class ExecutionRow(_Row, table=True):
     isolation: Isolation | None = Field(sa_type=word(Isolation, "isolation"))
     base: str | None
     """What was chosen for this run alone; NULL leaves it to its task."""
+    sandbox: Sandbox | None = Field(sa_type=word(Sandbox, "sandbox"))
+    """The wall around it, once it was started; before, the one that it was asked for with, NULL for none."""
     verify_retry: int = Field(sa_column_kwargs=_ZERO)
     """How often in a row its agent was sent back before it, since a verification had failed."""
     verification_status: VerificationStatus | None = Field(sa_type=word(VerificationStatus, "verification_status"))

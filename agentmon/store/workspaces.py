@@ -29,6 +29,7 @@ SETTING_DEFAULTS: Final[Mapping[str, int | str]] = {
     "max_running": 0,
     "max_per_folder": DEFAULT_PER_FOLDER,
     "isolation": Isolation.AUTO.value,
+    "sandbox": "",
     "verify": "",
     **{limit_name(status): 0 for status in LIMITED},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,7 @@ class FollowUps:
         await require_trusted(self._agent_files, agent, claimed.workspace_root)
         working_dir = agent.work_folder(claimed.task.input_context.working_dir, claimed.workspace_root)
         is_typed = not await self._authors.has_agent(claimed.task.id)
-        return await in_daemon_thread(
+        request = await in_daemon_thread(
             lambda: build_request(
                 claimed.task,
                 agent,
@@ -129,6 +130,7 @@ class FollowUps:
             ),
             name="follow-up",
         )
+        return replace(request, sandbox=claimed.execution.sandbox)
 
 
 def _may_have_heard_late(watched: Watched) -> bool:

@@ -39,6 +39,7 @@ from agentmon.worker.sweeping import sweep_environments
 from agentmon.worker.telemetry_receiver import TelemetryReceiver
 from agentmon.worker.thinning import Thinner
 from agentmon.worker.verifying import Verifier
+from agentmon.worker.walls import Walls
 from agentmon.worker.watching import Watch
 from agentmon.worker.worktree_making import WorktreeMaker
 
@@ -125,7 +126,8 @@ class WorkerLoop:
             verifications=repositories.verifications,
             agent_files=repositories.agent_files,
             worktrees=self._worktrees,
-            settings=lambda: self._settings.verification,
+            settings=lambda: self._settings,
+            paths=paths,
             clock=clock,
         )
         self._finalizer = Finalizer(
@@ -183,6 +185,7 @@ class WorkerLoop:
                 paths=paths,
                 worker_id=self.worker_id,
                 clock=clock,
+                walls=Walls(live=repositories.live, authors=repositories.task_authors, clock=clock),
                 look_before=recorder.begin,
                 telemetry_target=self._telemetry.target_of,
             ),

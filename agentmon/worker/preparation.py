@@ -12,12 +12,14 @@ from agentmon import __version__
 from agentmon.domain.agents import ToolType
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.executions import ConversationStart
+from agentmon.domain.sandboxes import Sandbox
 from agentmon.runners import host
 from agentmon.runners.adapters.prompt import model_of, own_environment, permission_mode_of, start_command
 from agentmon.runners.adapters.template import check_arguments
 from agentmon.runners.environment import select_environment
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.telemetry_launch import TelemetryLaunch, telemetry_launch
+from agentmon.runners.wall.plan import CALLS_VARIABLE, calls_environment, calls_socket, plan_wall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import ClaimedExecution, Execution
     from agentmon.paths import Paths
     from agentmon.runners.telemetry_launch import TelemetryTarget
-    from agentmon.settings import WorkerSettings
+    from agentmon.settings import SandboxSettings, WorkerSettings
 
 COLUMNS: Final = 200
 ROWS: Final = 50
@@ -72,6 +74,7 @@ def prepare(
     *,
     paths: Paths,
     settings: WorkerSettings,
+    sandbox_settings: SandboxSettings,
     telemetry: TelemetryTarget | None = None,
     variables: Mapping[str, str] = NO_VARIABLES,
     continues_log: bool = False,
@@ -84,6 +87,7 @@ def prepare(
         claimed: What is to run.
         paths: Where its folder is.
         settings: How long it gets to end.
+        sandbox_settings: What the highest wall lets it do.
         telemetry: Where an agent in its own screen is to send its telemetry; one that is spoken to in a protocol tells
             its answers there.
         variables: What the program is told beside its environment.
@@ -102,18 +106,23 @@ def prepare(
     launch = TelemetryLaunch()
     if telemetry is not None and execution.mode is ExecutionMode.TMUX:
         launch = telemetry_launch(claimed.agent.slug, telemetry, environment)
-    folder.write_launch_environment(
-        {"TERM": "xterm-256color"}
-        | (
-            {}
-            if config is None or not execution.mode.is_conversation
-            else own_environment(claimed.agent, execution.args)
-        )
-        | dict(launch.environment)
-        | dict(environment)
-        | dict(variables)
-        | {"AGENTMON_EXECUTION_ID": execution.id}
+    own = {}
+    if config is not None and execution.mode.is_conversation:
+        own = own_environment(claimed.agent, execution.args)
+    told = {"TERM": "xterm-256color"} | own | dict(launch.environment) | dict(environment) | dict(variables)
+    wall = plan_wall(
+        execution.sandbox or Sandbox.OFF,
+        paths=paths,
+        environment=told,
+        working_dir=working_dir_of(claimed),
+        program=claimed.agent.binary_path,
+        settings=sandbox_settings,
+        folder=folder.path,
     )
+    told.pop(CALLS_VARIABLE, None)
+    if wall is not None:
+        told[CALLS_VARIABLE] = calls_socket(paths)
+    folder.write_launch_environment(told | {"AGENTMON_EXECUTION_ID": execution.id})
     folder.write_spec(
         {
             "execution_id": execution.id,
@@ -129,6 +138,8 @@ def prepare(
             "columns": COLUMNS,
             "rows": ROWS,
             "continues_log": continues_log,
+            "wall": wall,
+            "calls_environment": {} if wall is None else calls_environment(paths, os.environ),
         }
         | ({"conversation": _conversation(claimed)} if execution.mode.is_protocol else {})
     )

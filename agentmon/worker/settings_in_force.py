@@ -11,6 +11,7 @@ from agentmon.settings import (
     CostSettings,
     HistorySettings,
     NotificationSettings,
+    SandboxSettings,
     SearchSettings,
     VerificationSettings,
     WorkerSettings,
@@ -35,6 +36,7 @@ class SettingsInForce:
     search: SearchSettings
     notifications: NotificationSettings
     worktrees: WorktreeSettings
+    sandbox: SandboxSettings
     verification: VerificationSettings
 
 
@@ -53,5 +55,6 @@ def read_settings(settings_file: Path | None, stored: Mapping[str, object]) -> S
         search=load_settings(SearchSettings, settings_file, stored),
         notifications=load_settings(NotificationSettings, settings_file, stored),
         worktrees=load_settings(WorktreeSettings, settings_file, stored),
+        sandbox=load_settings(SandboxSettings, settings_file, stored),
         verification=load_settings(VerificationSettings, settings_file, stored),
     )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agentmon.store.approvals import ApprovalRepository
     from agentmon.store.live_executions import LiveExecutionRepository
     from agentmon.worker.settings_in_force import SettingsInForce
+    from agentmon.worker.walls import Walls
     from agentmon.worker.worktree_making import WorktreeMaker
 
 _log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Starter:
         paths: Paths,
         worker_id: WorkerId,
         clock: Clock,
+        walls: Walls,
         look_before: Callable[[ClaimedExecution], Awaitable[None]],
         telemetry_target: Callable[[ExecutionId], TelemetryTarget | None] = lambda _: None,
     ) -> None:
@@ -69,6 +71,7 @@ class Starter:
         self._paths = paths
         self._worker_id = worker_id
         self._clock = clock
+        self._walls = walls
         self._look_before = look_before
         self._telemetry_target = telemetry_target
 
@@ -84,14 +87,16 @@ class Starter:
         try:
             await require_as_queued(claimed, approvals=self._approvals, danger_rules_file=self._paths.danger_rules_file)
             made = await self._worktrees.make(claimed, settings.worktrees)
-            self._on_placed(made.claimed)
-            await self._look_before(made.claimed)
+            placed = await self._walls.choose(made.claimed)
+            self._on_placed(placed)
+            await self._look_before(placed)
             target = self._telemetry_target(execution.id)
             filled = partial(
                 prepare,
-                made.claimed,
+                placed,
                 paths=self._paths,
                 settings=settings.worker,
+                sandbox_settings=settings.sandbox,
                 telemetry=target,
                 variables=made.environment,
                 continues_log=made.has_output,

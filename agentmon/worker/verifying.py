@@ -16,10 +16,12 @@ from agentmon.domain.errors import AgentmonError, ConflictError, RunnerError, St
 from agentmon.domain.execution_status import EndReason, ExecutionStatus
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
+from agentmon.domain.sandboxes import Sandbox
 from agentmon.domain.verifications import VerificationStatus
 from agentmon.logs.line_text import plain_text
 from agentmon.runners.execution_folder import ExecutionFolder, open_at_once, open_descriptor
 from agentmon.runners.locks import is_locked
+from agentmon.runners.wall.plan import plan_wall
 from agentmon.threads import in_daemon_thread
 from agentmon.worker.file_trust import read_trusted_verification, require_trusted
 from agentmon.worker.finalizing import EndStep
@@ -35,9 +37,10 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import ExecutionEnding
     from agentmon.domain.ids import ExecutionId
     from agentmon.domain.verifications import Verification
-    from agentmon.settings import VerificationSettings
+    from agentmon.paths import Paths
     from agentmon.store.agent_files import AgentFileRepository
     from agentmon.store.verifications import VerificationRepository, WantedVerification
+    from agentmon.worker.settings_in_force import SettingsInForce
     from agentmon.worker.watching import Watched
     from agentmon.worker.worktree_making import WorktreeMaker
 
@@ -68,6 +71,7 @@ class Verifier:
         agent_files: What is trusted of the files of projects.
         worktrees: Knows the variables of a run in a worktree.
         settings: Returns what is in force.
+        paths: Of agentmon, from which what is verified may be kept.
         clock: Dates what is written.
     """
 
@@ -77,13 +81,15 @@ class Verifier:
         verifications: VerificationRepository,
         agent_files: AgentFileRepository,
         worktrees: WorktreeMaker,
-        settings: Callable[[], VerificationSettings],
+        settings: Callable[[], SettingsInForce],
+        paths: Paths,
         clock: Clock,
     ) -> None:
         self._verifications = verifications
         self._agent_files = agent_files
         self._worktrees = worktrees
         self._settings = settings
+        self._paths = paths
         self._clock = clock
 
     @property
@@ -122,15 +128,27 @@ class Verifier:
         command = await command_of(wanted, claimed.agent, self._agent_files) if known is None else known.command
         if not command:
             return None
-        environment = await in_daemon_thread(partial(environment_of, claimed, watched.folder), name="environment")
+        chosen = await in_daemon_thread(partial(environment_of, claimed, watched.folder), name="environment")
+        environment = {**chosen, **await self._worktrees.variables(claimed)}
+        wall = partial(
+            plan_wall,
+            claimed.execution.sandbox or Sandbox.OFF,
+            paths=self._paths,
+            environment=environment,
+            working_dir=working_dir_of(claimed),
+            program=claimed.agent.binary_path,
+            settings=self._settings().sandbox,
+            folder=None,
+        )
         return await verify(
             self._verifications,
             watched.id,
             command,
             folder=watched.folder,
             working_dir=working_dir_of(claimed),
-            environment={**environment, **await self._worktrees.variables(claimed)},
-            timeout_s=self._settings().timeout_s,
+            environment=environment,
+            wall=await in_daemon_thread(wall, name="wall"),
+            timeout_s=self._settings().verification.timeout_s,
             is_stopped=lambda: watched.folder.has_stop,
             clock=self._clock,
         )
@@ -145,7 +163,7 @@ class Verifier:
             OSError: The output cannot be read.
         """
         wanted, known = await self._verifications.wanted(watched.id), await self._verifications.newest(watched.id)
-        retries = self._settings().verify_retries if wanted.retries is None else wanted.retries
+        retries = self._settings().verification.verify_retries if wanted.retries is None else wanted.retries
         # That of an own screen may have been found at its very end.
         found_ref = None if watched.ending is None else watched.ending.session_ref
         can_be_told = wanted.session_ref is not None or found_ref is not None
@@ -185,6 +203,7 @@ async def verify(
     folder: ExecutionFolder,
     working_dir: str,
     environment: Mapping[str, str],
+    wall: Mapping[str, object] | None,
     timeout_s: float,
     is_stopped: Callable[[], bool],
     on_output: Callable[[bytes], None] | None = None,
@@ -213,6 +232,7 @@ async def verify(
                     command,
                     working_dir=working_dir,
                     environment=environment,
+                    wall=wall,
                     execution_id=execution_id,
                     log=log,
                     timeout_s=timeout_s,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from agentmon.store.settling import SettlementRepository
 from agentmon.store.verifications import VerificationRepository
 from agentmon.worker.finalizing import Finalizer
 from agentmon.worker.repositories import Repositories
+from agentmon.worker.settings_in_force import read_settings
 from agentmon.worker.verifying import Verifier
 from agentmon.worker.worktree_making import WorktreeMaker
 from tests.endings import watch_of
@@ -113,7 +114,10 @@ def _verifier(place: Stored, repositories: Repositories, verifications: Verifica
         worktrees=WorktreeMaker(
             worktrees=repositories.worktrees, agent_files=repositories.agent_files, paths=paths, clock=clock
         ),
-        settings=lambda: VerificationSettings(timeout_s=30, verify_retries=1),
+        settings=lambda: replace(
+            read_settings(None, {}), verification=VerificationSettings(timeout_s=30, verify_retries=1)
+        ),
+        paths=paths,
         clock=clock,
     )
 

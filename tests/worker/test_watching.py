@@ -181,10 +181,10 @@ async def test_a_try_is_neither_begun_nor_read_before_the_earlier_ones_are_set_a
 
         watched = await watch.add(again)
         await watch.read_journals()
+        paths = place.services.paths
+        settings = read_settings(paths.settings_file, {})
         with pytest.raises(OSError, match="exists"):
-            prepare(
-                again, paths=place.services.paths, settings=read_settings(place.services.paths.settings_file, {}).worker
-            )
+            prepare(again, paths=paths, settings=settings.worker, sandbox_settings=settings.sandbox)
 
         assert not watched.has_begun
         execution = await place.services.executions.get(claimed.execution.id)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.agents import Agent, AgentKind, Capability, CapabilitySource, DiscoveryMethod
 from agentmon.domain.argument_order import with_order
 from agentmon.domain.errors import UsageError
+from agentmon.domain.sandboxes import read_sandbox
 from agentmon.domain.verifications import read_command, read_optional_command
 from agentmon.domain.worktrees import Isolation
 from agentmon.runners.presets import agents_of
@@ -24,6 +25,7 @@ OF_PERSON: Final = frozenset(
         *(
             "working_dir",
             "isolation",
+            "sandbox",
             "verify",
             "model",
             "model_tier",
@@ -128,6 +130,7 @@ def _agent(table: Mapping[str, object], place: str) -> Agent:
         binary_path=binary if isinstance(binary, str) else agent.binary_path,
         working_dir=entry.text("working_dir", default="") or None,
         isolation=_isolation(entry.text("isolation", default=""), where),
+        sandbox=read_sandbox(entry.text("sandbox", default=""), name=f"{where}: sandbox"),
         verify=read_optional_command(entry.text("verify", default="")),
         model=entry.text("model", default="") or None,
         model_tier=entry.count("model_tier", default=0) or None,

@@ -50,6 +50,7 @@ def _agent_form(agent: Agent) -> dict[str, object]:
         "base_args": list(agent.base_args),
         "working_dir": _portable(agent.working_dir or ""),
         "isolation": "" if agent.isolation is None else agent.isolation.value,
+        "sandbox": "" if agent.sandbox is None else agent.sandbox.value,
         "verify": command_text(agent.verify),
         "env_allowlist": list(agent.env_allowlist),
         "max_concurrent": agent.max_concurrent,

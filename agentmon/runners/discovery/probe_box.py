@@ -9,7 +9,6 @@ folder, and what it started is found and killed.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import itertools
 import json
 import os
@@ -17,11 +16,15 @@ import resource
 import select
 import shutil
 import signal
-import struct
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+# Isolated mode leaves out this folder; appended, so that nothing of the package's surroundings hides a standard module.
+sys.path.append(os.path.abspath(__file__).rsplit(os.sep, 4)[0])  # noqa: PTH100 - as the host does
+
+from agentmon.runners.wall.kernel import NEW_MOUNTS, NEW_NETWORK, NEW_PIDS, Kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,26 +33,8 @@ if TYPE_CHECKING:
 _ORDERS = 0
 """Its end means that nobody wants to know any more, or that who asked is dead."""
 
-# Source: linux/sched.h, linux/mount.h, linux/prctl.h, asm-generic/unistd.h.
-_NEW_MOUNTS, _NEW_USER, _NEW_PIDS, _NEW_NETWORK = 0x00020000, 0x10000000, 0x20000000, 0x40000000
-_NO_SUID, _NO_DEVICES, _NO_EXEC, _RECURSIVE, _PRIVATE = 2, 4, 8, 0x4000, 0x40000
-_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
-_REMOUNT, _BIND = 32, 4096
-_SET_DEATH_SIGNAL, _SET_SECCOMP, _SET_SUBREAPER, _SET_NO_NEW_PRIVILEGES = 1, 22, 36, 38
-_FILTER = 2
-
-# Source: linux/seccomp.h, linux/bpf_common.h, linux/audit.h, and the tables of system calls.
-_LOAD, _IS, _RETURN = 0x20, 0x15, 0x06
-_CALL_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
-_ALLOW, _REFUSE = 0x7FFF0000, 0x0005000D
-"""Let a call through, or answer it with ``EACCES``."""
-_UNIX_SOCKET = 1
-_MAKES_SOCKETS = {
-    0xC000003E: ((41, 0x40000029), (425, 0x400001A9)),
-    0xC00000B7: ((198,), (425,)),
-    0x40000003: ((359,), (102, 425)),
-}
-"""By architecture (x86-64, Arm, and 32 bits of x86): the calls whose first argument says which kind, and other ways."""
+# Source: linux/prctl.h.
+_SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 
 _ALL, _NETWORK, _NOTHING = 2, 1, 0
 """How much of a box there is; what the kernel refuses is tried again with less."""
@@ -87,10 +72,10 @@ def main(words: list[str]) -> None:
 
 def _see_through(scratch: str, home: Path, command: list[str], most: int, deadline: float) -> dict[str, object]:
     """Start the program, wait for its end, its time or the end of the orders, and kill what is left of it."""
-    libc = ctypes.CDLL(None, use_errno=True)
+    kernel = Kernel()
     is_linux = sys.platform == "linux"
     if is_linux:
-        libc.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
+        kernel.control(_SET_SUBREAPER, 1)
     wake, waking = os.pipe()
     os.set_blocking(waking, False)
     signal.set_wakeup_fd(waking)
@@ -100,7 +85,7 @@ def _see_through(scratch: str, home: Path, command: list[str], most: int, deadli
         keeper = os.getpid()
         inner = os.fork()
         if inner == 0:
-            _start_inside(libc, keeper, level, scratch, home, command, telling)
+            _start_inside(kernel, keeper, level, scratch, home, command, telling)
         os.close(telling)
         end = _wait(inner, wake, deadline)
         _kill_family(inner)
@@ -127,23 +112,23 @@ def _wait(inner: int, wake: int, deadline: float) -> str:
 
 
 def _start_inside(
-    libc: ctypes.CDLL, keeper: int, level: int, scratch: str, home: Path, command: list[str], telling: int
+    kernel: Kernel, keeper: int, level: int, scratch: str, home: Path, command: list[str], telling: int
 ) -> NoReturn:
     """Become the leader of a session of its own, and the program or its first process; never returns."""
     try:
         os.setsid()
-        _die_with_parent(libc, keeper)
+        _die_with_parent(kernel, keeper)
         if level == _NOTHING:
-            _wait_for_program(libc, scratch, command, telling)
-        _leave_system(libc, level)
+            _wait_for_program(kernel, scratch, command, telling)
+        _leave_system(kernel, level)
         if level == _NETWORK:
-            _wait_for_program(libc, scratch, command, telling)
+            _wait_for_program(kernel, scratch, command, telling)
         first = os.fork()
         if first == 0:
             # Its parent is in another space of process numbers, where this one cannot look for it.
-            _die_with_parent(libc, 0)
-            _make_room(libc, scratch, home, _places_in(home, command[0]))
-            _wait_for_program(libc, scratch, command, telling)
+            _die_with_parent(kernel, 0)
+            _make_room(kernel, scratch, home, _places_in(home, command[0]))
+            _wait_for_program(kernel, scratch, command, telling)
         os.waitpid(first, 0)
     except OSError as error:
         is_box = level != _NOTHING
@@ -151,20 +136,16 @@ def _start_inside(
     os._exit(0)
 
 
-def _die_with_parent(libc: ctypes.CDLL, parent: int) -> None:
+def _die_with_parent(kernel: Kernel, parent: int) -> None:
     if sys.platform == "linux":
-        libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        kernel.control(_SET_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
 
 
-def _leave_system(libc: ctypes.CDLL, level: int) -> None:
+def _leave_system(kernel: Kernel, level: int) -> None:
     """Have an own network, and with all of the box own processes and mounts; the user stays who they are."""
-    user, group = os.getuid(), os.getgid()
-    spaces = _NEW_USER | _NEW_NETWORK | (_NEW_PIDS | _NEW_MOUNTS if level == _ALL else 0)
-    _require(libc.unshare(spaces))
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        Path(f"/proc/self/{name}").write_text(text, encoding="ascii")
+    kernel.leave(NEW_NETWORK | (NEW_PIDS | NEW_MOUNTS if level == _ALL else 0))
 
 
 def _places_in(home: Path, program: str) -> list[Path]:
@@ -208,83 +189,45 @@ def _interpreters_of(program: Path) -> list[Path]:
     return []
 
 
-def _hide_home(libc: ctypes.CDLL, home: Path, places: list[Path], scratch: Path) -> None:
+def _hide_home(kernel: Kernel, home: Path, places: list[Path], scratch: Path) -> None:
     """Put an empty folder in the place of a home, and in it what programs are installed in."""
     links = [(place, place.readlink()) for place in places if place.is_symlink()]
-    opened = [(place, os.open(place, os.O_PATH)) for place in places if not place.is_symlink()]
-    target = os.fsencode(home)
-    hidden = ctypes.c_ulong(_NO_SUID | _NO_DEVICES)
-    _require(libc.mount(b"tmpfs", target, b"tmpfs", hidden, ctypes.c_char_p(_HOME_OPTIONS.encode())))
-    for place, file in opened:
-        source = Path(f"/proc/self/fd/{file}")
-        if source.is_dir():
-            place.mkdir(parents=True, exist_ok=True)
-        else:
-            place.parent.mkdir(parents=True, exist_ok=True)
+    taken = [(place, place.is_dir(), kernel.take(str(place))) for place in places if not place.is_symlink()]
+    kernel.mount_memory(str(home), _HOME_OPTIONS)
+    for place, is_folder, file in taken:
+        (place if is_folder else place.parent).mkdir(parents=True, exist_ok=True)
+        if not is_folder:
             place.touch()
-        flags = ctypes.c_ulong(_BIND | _RECURSIVE)
-        _require(libc.mount(os.fsencode(source), os.fsencode(place), None, flags, None))
-        os.close(file)
+        kernel.put(file, str(place))
     for place, linked in links:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(linked)
     if not scratch.exists():
         scratch.mkdir(parents=True)
-    _require(libc.mount(None, target, None, ctypes.c_ulong(_REMOUNT | _BIND | _READ_ONLY), None))
+    kernel.keep_from_writing(str(home))
 
 
-def _refuse_sockets(libc: ctypes.CDLL) -> None:
-    """Let no process from here on make a socket by which it could speak to another on this machine."""
-    steps = [(_LOAD, 0, 0, _ARCHITECTURE_AT)]
-    for architecture, (by_kind, others) in _MAKES_SOCKETS.items():
-        calls = [(_LOAD, 0, 0, _CALL_AT)]
-        calls += [step for call in others for step in ((_IS, 0, 1, call), (_RETURN, 0, 0, _REFUSE))]
-        for call in by_kind:
-            kind = [(_LOAD, 0, 0, _FIRST_ARGUMENT_AT), (_IS, 0, 1, _UNIX_SOCKET), (_RETURN, 0, 0, _REFUSE)]
-            calls += [(_IS, 0, len(kind) + 1, call), *kind, (_RETURN, 0, 0, _ALLOW)]
-        calls.append((_RETURN, 0, 0, _ALLOW))
-        steps += [(_IS, 0, len(calls), architecture), *calls]
-    steps.append((_RETURN, 0, 0, _ALLOW))
-    code = b"".join(struct.pack("HBBI", *step) for step in steps)
-    held = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack("@HP", len(steps), ctypes.addressof(held))
-    libc.prctl(_SET_SECCOMP, _FILTER, ctypes.create_string_buffer(program, len(program)), 0, 0)
-
-
-def _make_room(libc: ctypes.CDLL, scratch: str, home: Path, places: list[Path]) -> None:
+def _make_room(kernel: Kernel, scratch: str, home: Path, places: list[Path]) -> None:
     """Mount the own processes, a home in memory, and everything else as it is, but not to be written."""
-    mount = libc.mount
-    _require(mount(None, b"/", None, ctypes.c_ulong(_RECURSIVE | _PRIVATE), None))
-    _require(mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(_NO_SUID | _NO_DEVICES | _NO_EXEC), None))
-    attributes = (ctypes.c_uint64 * 4)(_READ_ONLY, 0, 0, 0)
-    size = ctypes.c_size_t(ctypes.sizeof(attributes))
-    libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, attributes, size)
+    kernel.part_mounts()
+    kernel.mount_processes()
+    with contextlib.suppress(OSError):
+        kernel.keep_all_from_writing()
     whole = home.resolve()
     if whole.is_dir() and whole != Path("/"):
-        _hide_home(libc, whole, places, Path(scratch))
-    target = os.fsencode(scratch)
-    _require(
-        mount(
-            b"tmpfs", target, b"tmpfs", ctypes.c_ulong(_NO_SUID | _NO_DEVICES), ctypes.c_char_p(_HOME_OPTIONS.encode())
-        )
-    )
+        _hide_home(kernel, whole, places, Path(scratch))
+    kernel.mount_memory(scratch, _HOME_OPTIONS)
 
 
-def _require(result: int) -> None:
-    if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-
-
-def _wait_for_program(libc: ctypes.CDLL, scratch: str, command: list[str], telling: int) -> NoReturn:
+def _wait_for_program(kernel: Kernel, scratch: str, command: list[str], telling: int) -> NoReturn:
     """Start the program as a child, tell how it ended, and end; what it left is for others to kill."""
     failed, failing = os.pipe()
     parent = os.getpid()
     program = os.fork()
     if program == 0:
         try:
-            _die_with_parent(libc, parent)
-            _become(libc, scratch, command)
+            _die_with_parent(kernel, parent)
+            _become(kernel, scratch, command)
         except OSError as error:
             os.write(failing, (error.strerror or str(error)).encode())
         os._exit(1)
@@ -300,10 +243,9 @@ def _wait_for_program(libc: ctypes.CDLL, scratch: str, command: list[str], telli
     os._exit(0)
 
 
-def _become(libc: ctypes.CDLL, scratch: str, command: list[str]) -> NoReturn:
+def _become(kernel: Kernel, scratch: str, command: list[str]) -> NoReturn:
     if sys.platform == "linux":
-        libc.prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-        _refuse_sockets(libc)
+        kernel.refuse_sockets()
     os.nice(_NICENESS)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE_BYTES, _LARGEST_FILE_BYTES))

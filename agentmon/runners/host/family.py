@@ -9,7 +9,7 @@ from agentmon.runners.host.lean import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agentmon.runners.host.process_table import Process
 
@@ -31,7 +31,15 @@ def become_subreaper() -> bool:
 class Family:
     """All processes that belong to the run; reaps those that ended."""
 
-    __slots__ = ("_is_subreaper", "_marker", "agent_pid", "agent_status", "has_children", "outsiders")
+    __slots__ = (
+        "_is_subreaper",
+        "_marker",
+        "agent_pid",
+        "agent_status",
+        "has_children",
+        "on_outsider_end",
+        "outsiders",
+    )
 
     def __init__(self, marker: str, *, is_subreaper: bool) -> None:
         self._marker = marker.encode("utf-8", "surrogateescape")
@@ -42,6 +50,8 @@ class Family:
         self.has_children = False
         self.outsiders: set[int] = set()
         """Children of the host that are none of the run's."""
+        self.on_outsider_end: Callable[[int, int], object] | None = None
+        """Told of each of these that has ended: its pid and its wait status."""
 
     @property
     def is_known_to_be_gone(self) -> bool:
@@ -59,7 +69,10 @@ class Family:
             if pid == 0:
                 self.has_children = True
                 return
-            self.outsiders.discard(pid)
+            if pid in self.outsiders:
+                self.outsiders.discard(pid)
+                if self.on_outsider_end is not None:
+                    self.on_outsider_end(pid, status)
             if pid == self.agent_pid and self.agent_status is None:
                 self.agent_status = status
 

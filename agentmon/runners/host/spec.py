@@ -8,6 +8,8 @@ from agentmon.runners.host import documents
 from agentmon.runners.host.lean import signal
 
 MARKER_VARIABLE = "AGENTMON_EXECUTION_ID"
+CALLED_VARIABLE = "AGENTMON_CALLED"
+"""Set for what is started for a run that is behind a wall, outside of it."""
 
 INTERRUPTS: dict[str, int] = {
     "INT": signal.SIGINT,
@@ -34,12 +36,14 @@ class Spec:
     signals that ask the run to end, in their order; each gets an equal share of ``grace_s``, and what lives then is
     killed. ``conversation`` is what an adapter of ``runners.protocols`` has to know; empty for a program in a terminal.
     ``attempt`` counts the tries of an execution from 0: what was said to the agent of another one is none of its own.
-    An agent whose work is done has ``exit_grace_s`` to end by itself once its input is closed.
+    An agent whose work is done has ``exit_grace_s`` to end by itself once its input is closed. ``wall`` is what
+    ``runners.wall.kernel`` takes, None for no wall; what is called from behind it gets ``calls_environment``.
     """
 
     __slots__ = (
         "argv",
         "attempt",
+        "calls_environment",
         "columns",
         "continues_log",
         "conversation",
@@ -52,6 +56,7 @@ class Spec:
         "notify_socket",
         "rows",
         "timeout_s",
+        "wall",
         "working_dir",
     )
 
@@ -70,6 +75,8 @@ class Spec:
         self.interrupt = _interrupt(document)
         self.notify_socket = _text(document, "notify_socket", "")
         self.columns = min(_MAX_DIMENSION, int(_number(document, "columns", 80.0)) or 80)
+        self.wall = _wall(document)
+        self.calls_environment = _variables(document.get("calls_environment", {}), "spec.json: calls_environment")
         self.rows = min(_MAX_DIMENSION, int(_number(document, "rows", 24.0)) or 24)
 
     @property
@@ -101,13 +108,28 @@ def take_environment(folder: str) -> dict[str, str]:
             os.unlink(path)
         except OSError:
             pass
+    return _variables(variables, "launch-environment.json")
+
+
+def _variables(told: object, where: str) -> dict[str, str]:
+    if not isinstance(told, dict):
+        message = f"{where} must be an object"
+        raise SpecError(message)
     environment = {}
-    for name, value in variables.items():
+    for name, value in told.items():
         if not isinstance(value, str) or not name or "=" in name or not _is_passable(name + value):
-            message = f"launch-environment.json: the variable {name[:80]!r} cannot be passed to a program"
+            message = f"{where}: the variable {name[:80]!r} cannot be passed to a program"
             raise SpecError(message)
         environment[name] = value
     return environment
+
+
+def _wall(document: dict[str, object]) -> dict[str, object] | None:
+    wall = document.get("wall")
+    if wall is not None and not isinstance(wall, dict):
+        message = "spec.json: wall must be an object"
+        raise SpecError(message)
+    return wall
 
 
 def _read_mapping(path: str) -> dict[str, object]:

@@ -26,6 +26,7 @@ from agentmon.runners.host.time_limit import TimeLimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from agentmon.runners.host.calls import Calls
     from agentmon.runners.host.control import Command
     from agentmon.runners.host.conversation import Conversation
     from agentmon.runners.host.journal import Journal
@@ -64,6 +65,8 @@ class Supervisor:
         self._time_limit = TimeLimit(spec.timeout_s)
         self._pause = Pause(self._family, journal, self._time_limit)
         self._attachment = Attachment(self._family.outsiders.add)
+        self._calls: Calls | None = None
+        """What a program behind a wall calls agentmon by."""
         now = time.monotonic()
         self._pane = Pane(self._attachment, now)
         self._progress = Progress()
@@ -125,6 +128,7 @@ class Supervisor:
         # The pane draws what the program writes, so the program has to speak the pane's language.
         variables["TERM"] = os.environ.get("TERM") or environment.get("TERM") or "xterm-256color"
         try:
+            self._listen_for_calls()
             self._line = self._connect(variables)
         except agents.StartError as error:
             self._error = str(error)
@@ -139,6 +143,17 @@ class Supervisor:
         self._line.begin()
         while self._early_commands:
             self._line.obey(self._early_commands.pop(0))
+
+    def _listen_for_calls(self) -> None:
+        if self._spec.wall is None:
+            return
+        from agentmon.runners.host.calls import Calls  # noqa: PLC0415 - a run without a wall needs none of it
+
+        try:
+            self._calls = Calls(self._spec, self._folder, self._family)
+        except OSError as error:
+            message = f"nothing could be called from behind its sandbox: {error.strerror}"
+            raise agents.StartError(message, error.errno) from error
 
     def _connect(self, variables: dict[str, str]) -> Pump | Conversation:
         """Start the program in a terminal, or with pipes when it is spoken to in a protocol."""
@@ -218,6 +233,8 @@ class Supervisor:
             self._take_signals(now)
         if line.move(readable, writable, now):
             self._report_pace.note_output(now)
+        if self._calls is not None:
+            self._calls.move(readable)
         if 0 in readable:
             keys = self._pane.read_keys()
             # A pane's answer to what a program asked last would be echoed into its log when nobody reads it any more.
@@ -239,6 +256,8 @@ class Supervisor:
             reads.append(self._control.wake_file)
         if not self._is_storage_blocked and not self._pane.holds_program_up(now):
             reads += line.reads
+        if self._calls is not None:
+            reads += self._calls.reads
         if self._pane.has_input and line.takes_keys and not self._pause.is_on:
             reads.append(0)
         if self._attachment.reader is not None:
@@ -427,6 +446,8 @@ class Supervisor:
 
     def _finish(self) -> None:
         now = time.monotonic()
+        if self._calls is not None:
+            self._calls.close()
         if self._has_news:
             self._report_output(now)
         for command in self._early_commands:

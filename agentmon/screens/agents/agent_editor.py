@@ -76,7 +76,9 @@ class AgentEditor(FormDialog["Agent"]):
                         yield form.binary
                         yield form.base_args
                 yield form.working_dir
-                yield form.isolation
+                with Horizontal(classes="pair"):
+                    yield form.isolation
+                    yield form.sandbox
                 yield form.env_allowlist
                 with Horizontal(classes="pair"):
                     yield form.max_concurrent

@@ -110,6 +110,7 @@ def agent_facts(
         "Environment": _plain(_listed(agent.env_allowlist, is_short=is_short)),
         "Folder": _plain(agent.working_dir),
         "Isolation": _plain("" if agent.isolation is None else agent.isolation.value),
+        "Sandbox": _plain("" if agent.sandbox is None else agent.sandbox.value),
         "Verification": _plain(command_text(agent.verify)),
         "Arguments": _plain(" ".join(agent.base_args)),
         "Only in": _plain("its workspace, whose file names it" if agent.workspace_id is not None else ""),

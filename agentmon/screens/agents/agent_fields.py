@@ -10,6 +10,7 @@ from textual.widgets import Checkbox, Input, Select
 
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.errors import FieldError
+from agentmon.domain.sandboxes import sandbox_of
 from agentmon.domain.verifications import command_text, read_optional_command
 from agentmon.screens.agents.field_words import (
     parse_fraction,
@@ -20,7 +21,7 @@ from agentmon.screens.agents.field_words import (
     words_text,
 )
 from agentmon.screens.dialogs.form_dialog import BoundField, bind
-from agentmon.screens.isolation_field import IsolationField, isolation_of
+from agentmon.screens.place_fields import IsolationField, SandboxField, isolation_of
 from agentmon.widgets.cells import even_line
 from agentmon.widgets.form import FormField, LineInput, TextBox
 
@@ -72,6 +73,12 @@ class AgentFields:
             IsolationField(agent.isolation, default="as the workspace says"),
             read=isolation_of,
             first="" if agent.isolation is None else agent.isolation.value,
+        )
+        self.sandbox = self._add(
+            "sandbox",
+            SandboxField(agent.sandbox, default="as the workspace says"),
+            read=sandbox_of,
+            first="" if agent.sandbox is None else agent.sandbox.value,
         )
         self.env_allowlist = self._line(
             "env_allowlist",

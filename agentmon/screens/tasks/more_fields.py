@@ -14,7 +14,7 @@ from agentmon.domain.money_text import parse_money
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.verifications import command_text, read_optional_command
 from agentmon.runners.task_environment import environment_text, read_environment
-from agentmon.screens.isolation_field import BaseField, IsolationField
+from agentmon.screens.place_fields import BaseField, IsolationField
 from agentmon.screens.tasks.schedule_field import ScheduleField
 from agentmon.widgets.form import FormField, LineInput, TextBox, plain_paragraphs
 from agentmon.widgets.guarded import Guarded

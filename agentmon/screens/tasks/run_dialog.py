@@ -15,7 +15,7 @@ from agentmon.domain.executions import ConversationStart
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.worktrees import Isolation, shared_folder_note
 from agentmon.screens.bindings import RUN_DIALOG
-from agentmon.screens.isolation_field import BaseField, IsolationField
+from agentmon.screens.place_fields import BaseField, IsolationField, SandboxField
 from agentmon.screens.tasks.conversation_form import ConversationChoice, ConversationForm
 from agentmon.screens.tasks.program_form import ProgramForm
 from agentmon.widgets.form import FormField, LineInput
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from agentmon.domain.agents import Agent
     from agentmon.domain.executions import Execution
+    from agentmon.domain.sandboxes import Sandbox
     from agentmon.domain.sessions import Session
     from agentmon.domain.tasks import Task
     from agentmon.screens.tasks.start_note import JudgeFinder
@@ -52,6 +53,8 @@ class RunChoice:
     isolation: Isolation | None = None
     base: str | None = None
     """Where it works, and what its worktree is made from; None leaves it to the task."""
+    sandbox: Sandbox | None = None
+    """The wall around it; None leaves it to the agent."""
     also: tuple[str, ...] = ()
     """Agents that do the same, each on a card of its own."""
 
@@ -90,6 +93,7 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
         self._beside = tuple(beside)
         self._isolation = IsolationField(None, default="as the task says")
         self._base = BaseField(None, default="as the task says")
+        self._sandbox = SandboxField(None, default="as its agent says")
         self._conversation = ConversationForm(executions, sessions)
         self._asked = task
         self._others = others
@@ -120,6 +124,7 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
                 yield self._conversation
                 yield self._isolation
                 yield self._base
+                yield self._sandbox
             yield Static(Content(_ONE_RUN), id="scope")
             yield KeyFooter()
 
@@ -157,6 +162,7 @@ class RunDialog(Guarded, ModalScreen[RunChoice | None]):
                 conversation=conversation,
                 isolation=Isolation.WORKTREE if also else self._isolation.chosen,
                 base=base,
+                sandbox=self._sandbox.chosen,
                 also=also,
             ),
         )

@@ -352,6 +352,7 @@ async def _run(
             own_screen=conversation.own_screen,
             isolation=None if choice is None else choice.isolation,
             base=None if choice is None else choice.base,
+            sandbox=None if choice is None else choice.sandbox,
             also=() if choice is None else choice.also,
         )
     except ConflictError as error:

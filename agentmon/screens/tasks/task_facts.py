@@ -202,6 +202,7 @@ def fact_lines(facts: TaskFacts, now: datetime) -> dict[str, Content]:
         "Alternatives": _alternative_lines(facts, now),
         "Cost": _line(_cost_words(facts)),
         "Retries": _line(str(context.max_retries) if context.max_retries else ""),
+        "Sandbox": _line(facts.newest.sandbox or "" if facts.newest is not None else ""),
         "Parent": Content("") if facts.parent is None else _task_line(facts.parent),
         "Subtasks": _task_lines(facts.subtasks, heading=_subtasks_heading(facts.subtasks)),
         "Waits for": _task_lines(facts.waits_for),

@@ -1,0 +1,192 @@
+"""What the wall around one run consists of: what it hides, keeps and lets be written, as ``kernel.enter`` takes it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agentmon.domain.errors import RunnerError
+from agentmon.domain.sandboxes import Sandbox
+from agentmon.paths import find_paths, find_workspace_root
+from agentmon.runners.host.spec import MARKER_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from agentmon.paths import Paths
+    from agentmon.settings import SandboxSettings
+
+CALLS_SOCKET: Final = "calls.sock"
+"""Where a run finds agentmon's command line, in the run folder, and where its host listens, in that of the run."""
+CALLS_VARIABLE: Final = "AGENTMON_CALLS"
+_BESIDE_DATABASE: Final = ("", "-wal", "-shm", "-journal")
+_COPIED: Final = ("/etc/ssh/ssh_config.d",)
+"""ssh refuses files of others there, and behind a wall those of root are of others."""
+_DOORS: Final = ("/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd")
+_SYSTEM: Final = ("/dev", "/proc", "/tmp", "/var/tmp")
+_OWN_FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "aider": ("~/.aider",),
+    "amp": ("~/.config/amp", "~/.local/share/amp"),
+    "claude": ("~/.claude", "~/.claude.json", "~/.local/share/claude", "~/.local/state/claude"),
+    "cline": ("~/.cline",),
+    "codex": ("~/.codex",),
+    "copilot": ("~/.copilot",),
+    "crush": ("~/.local/share/crush", "~/.config/crush"),
+    "cursor-agent": ("~/.cursor", "~/.config/cursor", "~/.local/share/cursor-agent"),
+    "droid": ("~/.factory",),
+    "gemini": ("~/.gemini",),
+    "goose": ("~/.config/goose", "~/.local/share/goose", "~/.local/state/goose"),
+    "kimi": ("~/.kimi",),
+    "opencode": ("~/.config/opencode", "~/.local/share/opencode", "~/.local/state/opencode"),
+    "qwen": ("~/.qwen",),
+}
+"""Where AI agents keep logins and conversations, by the name of the program."""
+_OWN_VARIABLES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_CONFIG_DIR")
+_OF_CALLS: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "USER"})
+_OF_CALLS_FROM: Final = ("AGENTMON_", "XDG_")
+_UNKNOWN_HOME: Final = "/"
+
+
+def plan_wall(
+    sandbox: Sandbox,
+    *,
+    paths: Paths,
+    environment: Mapping[str, str],
+    working_dir: str,
+    program: str,
+    settings: SandboxSettings,
+    folder: Path | None,
+) -> dict[str, object] | None:
+    """Return the wall around a run; None for none.
+
+    What it hides is made where it is missing, so that a run cannot make it.
+
+    Args:
+        sandbox: How high it is.
+        paths: Of agentmon.
+        environment: What the program gets.
+        working_dir: Where it works; absolute.
+        program: What it is: a path, or a name.
+        settings: What ``project`` lets it do besides.
+        folder: That of the run, in which its host listens for its calls; None where no host does.
+
+    Raises:
+        RunnerError: It works in a folder of agentmon itself.
+        OSError: A folder of agentmon cannot be made.
+    """
+    if sandbox is Sandbox.OFF:
+        return None
+    home = environment.get("HOME") or _UNKNOWN_HOME
+    own = [paths.data_dir, paths.config_dir, paths.run_dir, paths.logs_dir]
+    for place in own:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    usual = find_paths({})
+    hidden = _real([*own, usual.data_dir, usual.config_dir, usual.run_dir, usual.logs_dir])
+    kept = _real([paths.worktrees_dir, paths.questions_dir])
+    work_place = os.path.realpath(working_dir)
+    if _is_below(work_place, hidden) and not _is_below(work_place, kept):
+        # A home of agentmon may be a folder in which projects are, too.
+        root = os.path.realpath(find_workspace_root(Path(work_place)))
+        kept.append(work_place if root in hidden else root)
+    if _is_below(work_place, [*_real(_own_places(paths)), *(place for place in hidden if place == work_place)]):
+        raise RunnerError(
+            f"it works in a folder of agentmon itself, behind the sandbox {sandbox}: {working_dir}",
+            hint="`agentmon run NUMBER --sandbox off`, if you mean that",
+        )
+    tmux = Path(os.environ.get("TMUX_TMPDIR") or "/tmp") / f"tmux-{os.getuid()}"
+    with contextlib.suppress(OSError):
+        tmux.mkdir(mode=0o700, exist_ok=True)
+    hidden += _real(f"{paths.database_path}{end}" for end in _BESIDE_DATABASE)
+    wall: dict[str, object] = {
+        "kind": sandbox.value,
+        "hidden": hidden,
+        "emptied": _real([tmux]),
+        "copied": [] if os.getuid() == 0 else _real(_COPIED),
+        "kept": kept,
+        "writable": None,
+        "socket": None if folder is None else [os.path.realpath(folder / CALLS_SOCKET), calls_socket(paths)],
+        "has_network": True,
+    }
+    if sandbox is Sandbox.PROJECT:
+        desktop = environment.get("XDG_RUNTIME_DIR", "")
+        doors = [*_DOORS, *([desktop] if desktop.startswith("/") else [])]
+        wall["hidden"] = hidden + _real([*doors, *_told(settings.hidden, home)])
+        wall["writable"] = _real(_writable(work_place, program, environment, home, settings))
+        wall["has_network"] = settings.network
+    return wall
+
+
+def _own_places(paths: Paths) -> tuple[Path, ...]:
+    """Return the folders that nobody works in."""
+    of_config = (paths.themes_dir, paths.templates_dir, paths.presets_dir)
+    of_data = (paths.executions_dir, paths.backups_dir, paths.merges_dir, paths.snapshots_dir, paths.drafts_dir)
+    return (*of_config, *of_data, paths.run_dir, paths.logs_dir)
+
+
+def calls_socket(paths: Paths) -> str:
+    """Return where a run behind a wall finds agentmon's command line."""
+    return os.path.join(os.path.realpath(paths.run_dir), CALLS_SOCKET)  # noqa: PTH118 - one text, as all of these
+
+
+def calls_environment(paths: Paths, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what a command needs that is called from behind a wall, to be about the same board.
+
+    Args:
+        paths: Of agentmon.
+        environ: That of the worker.
+    """
+    told = {name: text for name, text in environ.items() if name in _OF_CALLS or name.startswith(_OF_CALLS_FROM)}
+    if told.get("AGENTMON_HOME"):
+        told["AGENTMON_HOME"] = str(paths.data_dir)
+    if told.get("AGENTMON_DATABASE_URL"):
+        told["AGENTMON_DATABASE_URL"] = f"sqlite:///{paths.database_path}"
+    return {name: text for name, text in told.items() if name not in {CALLS_VARIABLE, MARKER_VARIABLE}}
+
+
+def _writable(
+    place: str, program: str, environment: Mapping[str, str], home: str, settings: SandboxSettings
+) -> Iterable[str | Path]:
+    """Yield where a run writes that is confined to its project."""
+    yield from _SYSTEM
+    yield from (environment[name] for name in ("TMPDIR", *_OWN_VARIABLES) if environment.get(name, "").startswith("/"))
+    yield tempfile.gettempdir()
+    root = find_workspace_root(Path(place))
+    yield from (place, root)
+    yield from _git_folders(root)
+    own = _OWN_FOLDERS.get(Path(program).name, ())
+    yield from (_expanded(one, home) for one in own)
+    yield from _told(settings.writable, home)
+
+
+def _git_folders(root: Path) -> Iterable[Path]:
+    """Yield where git writes for a worktree: in the repository that it belongs to. Source: gitrepository-layout(5)."""
+    try:
+        told = (root / ".git").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return
+    own = root / told.removeprefix("gitdir:").strip()
+    yield own
+    try:
+        yield own / (own / "commondir").read_text(encoding="utf-8", errors="surrogateescape").strip()
+    except OSError:
+        return
+
+
+def _told(text: str, home: str) -> list[str]:
+    return [_expanded(one, home) for one in shlex.split(text)]
+
+
+def _expanded(place: str, home: str) -> str:
+    return home + place[1:] if place.startswith("~/") else place
+
+
+def _real(places: Iterable[str | Path]) -> list[str]:
+    return list(dict.fromkeys(os.path.realpath(place) for place in places))
+
+
+def _is_below(place: str, folders: Iterable[str]) -> bool:
+    return any(place == folder or place.startswith(f"{folder}/") for folder in folders)

@@ -1,0 +1,163 @@
+"""What a wall consists of, for each place in which agentmon and a run may be."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agentmon.domain.errors import RunnerError
+from agentmon.domain.sandboxes import Sandbox, stricter
+from agentmon.paths import Paths, find_paths
+from agentmon.runners.wall.plan import calls_environment, plan_wall
+from agentmon.settings import SandboxSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    return find_paths({"AGENTMON_HOME": str(tmp_path / "home")})
+
+
+def plan(
+    paths: Paths,
+    working_dir: Path,
+    sandbox: Sandbox = Sandbox.AGENTMON,
+    *,
+    program: str = "sh",
+    environment: dict[str, str] | None = None,
+    **settings: object,
+) -> dict[str, list[str]]:
+    planned = plan_wall(
+        sandbox,
+        paths=paths,
+        environment={"HOME": "/home/ann", **(environment or {})},
+        working_dir=str(working_dir),
+        program=program,
+        settings=SandboxSettings.model_validate(settings),
+        folder=paths.executions_dir / "one",
+    )
+    assert planned is not None
+    return planned  # type: ignore[return-value]  # what tests look at are lists
+
+
+def test_off_is_no_wall(paths: Paths, tmp_path: Path) -> None:
+    settings = SandboxSettings.model_validate({})
+
+    assert (
+        plan_wall(
+            Sandbox.OFF,
+            paths=paths,
+            environment={},
+            working_dir=str(tmp_path),
+            program="sh",
+            settings=settings,
+            folder=None,
+        )
+        is None
+    )
+
+
+def test_what_it_hides_is_made_so_that_no_run_makes_it(tmp_path: Path) -> None:
+    paths = find_paths({"AGENTMON_HOME": str(tmp_path / "home")})._replace(config_dir=tmp_path / "config" / "agentmon")
+
+    wall = plan(paths, tmp_path)
+
+    assert paths.config_dir.is_dir()
+    assert {str(paths.data_dir), str(paths.config_dir)} <= set(wall["hidden"])
+
+
+def test_a_database_elsewhere_is_hidden_with_what_stands_beside_it(tmp_path: Path) -> None:
+    database = tmp_path / "team" / "board.db"
+    paths = find_paths({"AGENTMON_HOME": str(tmp_path / "home"), "AGENTMON_DATABASE_URL": f"sqlite:///{database}"})
+
+    hidden = plan(paths, tmp_path)["hidden"]
+
+    assert {str(database), f"{database}-wal", f"{database}-shm"} <= set(hidden)
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "home").symlink_to(tmp_path / "real")
+    paths = find_paths({"AGENTMON_HOME": str(tmp_path / "home")})
+
+    assert str(tmp_path / "real") in plan(paths, tmp_path)["hidden"]
+
+
+def test_a_run_in_a_folder_of_agentmon_is_refused_but_not_one_in_a_worktree(paths: Paths) -> None:
+    worktree = paths.worktrees_dir / "repository" / "1-title"
+    worktree.mkdir(parents=True)
+
+    assert str(paths.worktrees_dir) in plan(paths, worktree)["kept"]
+    with pytest.raises(RunnerError, match="folder of agentmon itself"):
+        plan(paths, paths.config_dir)
+    with pytest.raises(RunnerError, match="folder of agentmon itself"):
+        plan(paths, paths.executions_dir / "one")
+
+
+def test_a_project_in_the_home_of_agentmon_is_kept_and_nothing_else(paths: Paths) -> None:
+    project = paths.data_dir / "projects" / "one"
+    (project / ".git" / "refs").mkdir(parents=True)
+    (project / ".git" / "HEAD").touch()
+
+    wall = plan(paths, project / ".git" / "refs")
+
+    assert str(paths.data_dir) in wall["hidden"]
+    assert str(project) in wall["kept"]
+
+
+def test_a_worktree_writes_in_its_repository_too(paths: Paths, tmp_path: Path) -> None:
+    git = tmp_path / "repository" / ".git"
+    own = git / "worktrees" / "tree"
+    own.mkdir(parents=True)
+    (own / "commondir").write_text("../..\n")
+    tree = tmp_path / "tree"
+    (tree / "below").mkdir(parents=True)
+    (tree / ".git").write_text(f"gitdir: {own}\n")
+
+    writable = plan(paths, tree / "below", Sandbox.PROJECT)["writable"]
+
+    assert {str(tree), str(tree / "below"), str(git), str(own)} <= set(writable)
+    assert str(git.parent) not in writable
+
+
+def test_an_agent_writes_where_it_keeps_its_conversations(paths: Paths, tmp_path: Path) -> None:
+    environment = {"CODEX_HOME": str(tmp_path / "codex"), "TMPDIR": str(tmp_path / "tmp")}
+
+    wall = plan(paths, tmp_path, Sandbox.PROJECT, program="/usr/bin/claude", environment=environment)
+
+    own = {"/home/ann/.claude", "/home/ann/.claude.json", "/home/ann/.cache"}
+    assert own | {str(tmp_path / "codex"), str(tmp_path / "tmp")} <= set(wall["writable"])
+    assert "/home/ann/.ssh" in wall["hidden"]
+    assert wall["has_network"]
+
+
+def test_settings_say_what_else_it_writes_and_what_it_does_not_find(paths: Paths, tmp_path: Path) -> None:
+    wall = plan(paths, tmp_path, Sandbox.PROJECT, writable="~/.npm '/srv/two words'", hidden="~/secrets", network=False)
+
+    assert {"/home/ann/.npm", "/srv/two words"} <= set(wall["writable"])
+    assert "/home/ann/secrets" in wall["hidden"]
+    assert "/home/ann/.ssh" not in wall["hidden"]
+    assert not wall["has_network"]
+
+
+@pytest.mark.parametrize("text", ["relative/place", "~other/place", "'open", "/nul\0"])
+def test_a_place_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="writable"):
+        SandboxSettings.model_validate({"writable": text})
+
+
+def test_a_call_is_about_the_same_board_wherever_it_comes_from() -> None:
+    environ = {"AGENTMON_HOME": "home", "AGENTMON_CALLS": "x", "AGENTMON_EXECUTION_ID": "y", "LD_PRELOAD": "z"}
+    paths = find_paths(environ)
+
+    assert calls_environment(paths, environ) == {"AGENTMON_HOME": os.path.abspath("home")}  # noqa: PTH100
+
+
+def test_the_stricter_wall_is_the_higher_one() -> None:
+    assert stricter(None, None) is None
+    assert stricter(Sandbox.OFF, None) is Sandbox.OFF
+    assert stricter(Sandbox.PROJECT, Sandbox.AGENTMON) is Sandbox.PROJECT

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _DEFAULT: Final = ""
 _SANDBOX_LABELS: Final[Mapping[str, str]] = {
     Sandbox.OFF: "off",
-    Sandbox.AGENTMON: "hides agentmon",
-    Sandbox.PROJECT: "and writes in its project only",
+    Sandbox.AGENTMON: "agentmon hidden",
+    Sandbox.PROJECT: "project only",
 }
 _LABELS: Final[Mapping[str, str]] = {
     Isolation.WORKTREE: "always",

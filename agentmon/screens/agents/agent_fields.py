@@ -70,13 +70,13 @@ class AgentFields:
         )
         self.isolation = self._add(
             "isolation",
-            IsolationField(agent.isolation, default="as the workspace says"),
+            IsolationField(agent.isolation, default="workspace default"),
             read=isolation_of,
             first="" if agent.isolation is None else agent.isolation.value,
         )
         self.sandbox = self._add(
             "sandbox",
-            SandboxField(agent.sandbox, default="as the workspace says"),
+            SandboxField(agent.sandbox, default="workspace default"),
             read=sandbox_of,
             first="" if agent.sandbox is None else agent.sandbox.value,
         )

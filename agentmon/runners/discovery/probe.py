@@ -123,9 +123,10 @@ async def ask(
     marker = new_id()
     chosen = _environment(environ, absolute) | {_MARKER: marker}
     told, telling = os.pipe()
+    scratch = tempfile.mkdtemp(prefix="agentmon-probe-", dir=chosen["TMPDIR"])
     try:
         box = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", str(_BOX), str(telling), str(_MOST_OF_BOX), str(timeout_s)),
+            *(sys.executable, "-I", "-S", str(_BOX), str(telling), str(_MOST_OF_BOX), str(timeout_s), scratch),
             environ.get("HOME") or str(Path.home()),
             str(absolute),
             *words,
@@ -139,6 +140,7 @@ async def ask(
         )
     except (OSError, ValueError) as error:
         os.close(told)
+        await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
         return ProbeAnswer(output="", exit_code=None, problem=f"could not be started: {error}")
     finally:
         os.close(telling)
@@ -146,7 +148,7 @@ async def ask(
         return await _listen(box, told, timeout_s)
     finally:
         os.close(told)
-        await asyncio.shield(_end(box, marker))
+        await asyncio.shield(_end(box, marker, scratch))
 
 
 async def _listen(box: asyncio.subprocess.Process, told: int, timeout_s: float) -> ProbeAnswer:
@@ -188,8 +190,16 @@ def _answer(output: str, report: Mapping[str, object], timeout_s: float) -> Prob
             return ProbeAnswer(output=output, exit_code=None, problem="was ended before it had answered")
 
 
-async def _end(box: asyncio.subprocess.Process, marker: str) -> None:
+async def _end(box: asyncio.subprocess.Process, marker: str, scratch: str) -> None:
     """Let the box end what it holds; when it does not, end both, and what carries the mark anywhere."""
+    try:
+        await _end_processes(box, marker)
+    finally:
+        # A box that was ended by force leaves it.
+        await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+
+
+async def _end_processes(box: asyncio.subprocess.Process, marker: str) -> None:
     if box.stdin is not None:
         box.stdin.close()
     try:

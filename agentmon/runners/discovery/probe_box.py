@@ -17,7 +17,6 @@ import select
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -57,14 +56,14 @@ def main(words: list[str]) -> None:
 
     Args:
         words: The descriptor that takes one JSON object about how it went, how much of a box there shall be at most
-            (2 all, 1 no network, 0 a scratch home alone), the time limit in seconds, the person's home, the path of
-            the program, and its arguments.
+            (2 all, 1 no network, 0 a scratch home alone), the time limit in seconds, an empty folder that is removed at
+            the end, the person's home, the path of the program, and its arguments.
     """
     news, most, deadline = int(words[0]), int(words[1]), time.monotonic() + float(words[2])
     os.set_inheritable(news, False)
-    scratch = tempfile.mkdtemp(prefix="agentmon-probe-")
+    scratch = words[3]
     try:
-        report = _see_through(scratch, Path(words[3]), words[4:], most, deadline)
+        report = _see_through(scratch, Path(words[4]), words[5:], most, deadline)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     _tell(news, report)

@@ -68,6 +68,7 @@ def _run(folder: str, lock_file: int, journal: Journal) -> int:
     try:
         spec = read_spec(folder)
         journal.notify_at(spec.notify_socket, spec.execution_id)
+        journal.bound(spec.max_output_bytes)
     except SpecError as error:
         problem = str(error)
     if spec is not None and problem is None:

@@ -13,14 +13,22 @@ _MAX_WAITING_BYTES = 4 * 1024 * 1024
 """When more waits for space, what is decoration is left out."""
 _DECORATION = frozenset({"activity", "diff", "message", "notice", "output", "plan"})
 """Types of entries and kinds of events on which neither how a run ends depends nor what a person is asked."""
+_SAID = frozenset({"diff", "message", "notice", "plan"})
+_DONE = frozenset({"tool_finished", "tool_started"})
+"""Kinds of events of which a run may have a few times as many bytes as of its output, twice that of what it does."""
+_MAX_OF_CAP = 5
+_FULL = "more was said than is kept of a run; from here on only what it does, costs and asks is recorded"
 
 
 class Journal:
     """Writes numbered entries; keeps those that the full disk does not take, in order, until it does."""
 
     __slots__ = (
+        "_added_bytes",
+        "_cap_bytes",
         "_execution_id",
         "_file",
+        "_is_capped",
         "_left_out",
         "_next_number",
         "_notify_socket",
@@ -47,6 +55,9 @@ class Journal:
         self._waiting: list[bytes] = []
         """Lines that the disk has not taken; of the first one, what it has not taken."""
         self._waiting_bytes = 0
+        self._added_bytes = 0
+        self._cap_bytes = 0
+        self._is_capped = False
         self._left_out = 0
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
         self._socket.setblocking(False)
@@ -58,6 +69,10 @@ class Journal:
         """Tell this socket of every entry from now on."""
         self._notify_socket = notify_socket.encode("utf-8", "surrogateescape")
         self._execution_id = execution_id.encode("utf-8", "surrogateescape")
+
+    def bound(self, output_bytes: int) -> None:
+        """Take no more than a few times as much as this cap of the output; 0 is no bound."""
+        self._cap_bytes = _MAX_OF_CAP * output_bytes
 
     @property
     def is_behind(self) -> bool:
@@ -72,14 +87,20 @@ class Journal:
     def add(self, entry_type: str, **fields: object) -> None:
         """Append one entry; when the disk is full even without the reserve, keep it for ``retry``.
 
-        When too much waits already, decoration is left out; ``left_out`` then says of how many entries.
+        When too much waits already, or the run has said more than is kept of one, decoration is left out; ``left_out``
+        then says of how many entries. A run that does several times more than that is no longer followed at each step.
         """
         event = fields.get("event")
         kind = event.get("kind") if isinstance(event, dict) else entry_type
-        if self._waiting_bytes > _MAX_WAITING_BYTES and kind in _DECORATION:
+        is_over = self._cap_bytes > 0 and self._added_bytes > self._cap_bytes
+        if is_over and not self._is_capped:
+            self._is_capped = True
+            self._keep("agent_event", {"event": {"kind": "notice", "level": "warning", "text": _FULL, "topic": None}})
+        is_flood = is_over and (kind in _SAID or (kind in _DONE and self._added_bytes > 2 * self._cap_bytes))
+        if is_flood or (kind in _DECORATION and self._waiting_bytes > _MAX_WAITING_BYTES):
             self._left_out += 1
             return
-        if self._left_out:
+        if self._left_out and (not is_over or entry_type == "ended"):
             self._keep("left_out", {"entries": self._left_out})
             self._left_out = 0
         self._keep(entry_type, fields)
@@ -114,6 +135,7 @@ class Journal:
         self._next_number += 1
         self._waiting.append(documents.encode(entry).encode() + b"\n")
         self._waiting_bytes += len(self._waiting[-1])
+        self._added_bytes += len(self._waiting[-1])
 
     def _notify(self) -> None:
         if self._notify_socket:

@@ -128,6 +128,10 @@ class ScriptedAgent:
             sys.stdout.buffer.write(block)
         sys.stdout.buffer.flush()
 
+    def act_repeat(self, count: int, act: Act) -> None:
+        """Do the same several times."""
+        self.play([act] * count)
+
     def act_wait_for_end(self) -> None:
         while hear() is not None:
             pass

@@ -349,6 +349,19 @@ def test_a_flood_is_heard_to_its_end_in_bounded_memory(prepare_run: PrepareRun, 
     assert talk.run.wait_for_end()["agent_outcome"] == "completed"
 
 
+def test_more_than_is_kept_of_a_run_is_said_so_and_ends_are_kept(prepare_run: PrepareRun) -> None:
+    acts: list[Act] = [["prompt"], ["repeat", 300, ["stream", "x" * 900]], ["result"], ["wait_for_end"]]
+    talk = Conversation(prepare_run, acts, max_output_bytes=20_000).start()
+
+    ended = talk.run.wait_for_end()
+
+    assert (ended["agent_outcome"], ended["exit_code"]) == ("completed", 0)
+    assert 50 < len(talk.events("message")) < 200
+    assert len(talk.events("notice")) == len(talk.events("turn_ended")) == 1
+    assert talk.run.entries("left_out")[-1]["entries"] > 100
+    assert (talk.run.folder / "journal.jsonl").stat().st_size < 5 * 20_000 + 20_000
+
+
 @pytest.mark.proof
 def test_the_time_in_which_it_is_paused_is_not_the_agents(prepare_run: PrepareRun) -> None:
     talk = Conversation(prepare_run, [["prompt"], ["result"], ["sleep", 1000]], exit_grace_s=1).start()

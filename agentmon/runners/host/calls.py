@@ -6,8 +6,9 @@ comes back, once it has ended, is its exit code. Who hangs up ends the call.
 
 from __future__ import annotations
 
+import _socket  # ``socket`` wraps it in enums, whose import costs 10 ms
 import os
-import socket
+import struct
 import sys
 
 from agentmon.runners.host import documents
@@ -36,7 +37,7 @@ _NOT_HANDED_ON = frozenset({"TMUX", "TMUX_PANE", "EDITOR", "VISUAL", "PAGER", "B
 class _Call:
     __slots__ = ("content", "files", "line", "pid")
 
-    def __init__(self, line: socket.socket) -> None:
+    def __init__(self, line: _socket.socket) -> None:
         self.line = line
         self.content = b""
         self.files: list[int] = []
@@ -55,7 +56,7 @@ class Calls:
         self._spec = spec
         self._family = family
         self._open: list[_Call] = []
-        self._listener: socket.socket | None = None
+        self._listener: _socket.socket | None = None
         if spec.wall is None:
             return
         self._path = os.path.join(folder, _NAME)
@@ -63,7 +64,7 @@ class Calls:
             os.unlink(self._path)
         except FileNotFoundError:
             pass
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        self._listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK)
         # A path of a socket may have 108 bytes, and that of a folder is as long as it is.
         at = os.open(folder, os.O_PATH | os.O_CLOEXEC)
         try:
@@ -90,9 +91,10 @@ class Calls:
             self._hear(call)
         if self._listener.fileno() in readable:
             try:
-                line, _ = self._listener.accept()
+                file, _ = self._listener._accept()  # type: ignore[attr-defined] # noqa: SLF001 - all of its accept
             except OSError:
                 return
+            line = _socket.socket(fileno=file)
             line.setblocking(False)
             self._open.append(_Call(line))
 
@@ -110,7 +112,7 @@ class Calls:
 
     def _hear(self, call: _Call) -> None:
         try:
-            content, files, _, _ = socket.recv_fds(call.line, _PIECE_BYTES, _STANDARD_FILES)
+            content, files = _receive(call.line)
         except BlockingIOError:
             return
         except OSError:
@@ -170,6 +172,16 @@ class Calls:
                 os.killpg(call.pid, signal.SIGTERM)
             except OSError:
                 pass
+
+
+def _receive(line: _socket.socket) -> tuple[bytes, list[int]]:
+    """Return what came, and the files that came with it."""
+    content, messages, _, _ = line.recvmsg(_PIECE_BYTES, _socket.CMSG_SPACE(4 * _STANDARD_FILES))
+    files: list[int] = []
+    for level, kind, data in messages:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+            files += struct.unpack(f"{len(data) // 4}i", data[: len(data) // 4 * 4])
+    return content, files
 
 
 def _become_command(words: list[str], environment: dict[str, str], folder: str, files: list[int]) -> None:

@@ -68,10 +68,11 @@ _ASSIGNED: Final = re.compile(
 """What follows one of these words when it names a secret, and the beginning of the secret."""
 _SECRET_REST: Final = re.compile(r"(?:[^\s\"'&;,\\]|\\(?![\"']))*")
 _OPTION: Final = re.compile(
-    r"(?<!\S)(--?[A-Za-z0-9_-]{0,60}(?:[Ss]ecret|[Tt]oken|[Pp]asswd|[Pp]assword|[Aa]pi-?[Kk]ey|[Aa]ccess-?[Kk]ey)\s{1,9})"
-    r"[\"']?(?![-\[<{$])((?=[a-z]{0,200}[^a-z\s\"'])[^\s\"']{6,})"
+    r"(?<![^\s\"'`(])(--?[A-Za-z0-9_-]{0,60}(?:[Ss]ecret|[Tt]oken|[Pp]asswd|[Pp]assword|[Aa]pi-?[Kk]ey|[Aa]ccess-?[Kk]ey)\s{1,9})"
+    r"[\"']?(?![-\[<{$])((?=[a-z]{0,200}[^a-z\s\"'])(?:[^\s\"'\\]|\\(?![\"'])){6,})"
 )
 """An option of a command whose next word is a secret: ``--password x``."""
+_OPTION_STARTS: Final = (" -", "\n-", "\t-", '"-', "'-", "`-", "(-")
 _BEARER: Final = re.compile(r"(?i)\b(bearer\s{1,9})((?=[A-Za-z._~+/=-]{0,200}[0-9])[A-Za-z0-9._~+/=-]{16,})")
 _AUTHORIZATION: Final = re.compile(
     rf"(?i)\b((?:proxy-)?authorization{_MARKS}\s{{0,9}}[:=]\s{{0,9}}{_MARKS}(?:bearer|basic|token)?\s{{1,9}})"
@@ -148,7 +149,7 @@ def _secrets_in(text: str) -> list[tuple[int, int]]:
     words = [word for word in _SECRET_WORDS if word in folded]
     if words:
         spans += _assigned_in(text, folded, words)
-        if any(sign in text for sign in (" -", "\n-", "\t-")) or text.startswith("-"):
+        if any(sign in text for sign in _OPTION_STARTS) or text.startswith("-"):
             spans += [found.span(2) for found in _OPTION.finditer(text)]
     if "authorization" in folded:
         spans += [found.span(2) for found in _AUTHORIZATION.finditer(text)]

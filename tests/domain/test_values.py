@@ -14,6 +14,7 @@ from agentmon.domain.ids import new_id
 from agentmon.domain.live_state import LiveState, live_state
 from agentmon.domain.redaction import MASK, has_secret, redact
 from agentmon.domain.spending import Spent
+from tests.sentinels import secrets
 
 
 def test_ids_are_uuids_of_version_7_that_sort_in_the_order_of_making() -> None:
@@ -112,6 +113,15 @@ def test_secrets_are_masked_by_their_shape(text: str) -> None:
     assert has_secret(text)
     assert MASK in redact(text)
     assert redact(redact(text)) == redact(text)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_secret_of_any_shape_is_left_however_it_is_written(seed: int) -> None:
+    made = secrets(seed)
+
+    assert len({core for _, core in made.values()}) == len(made) == 40 * 10
+    assert [name for name, (written, core) in made.items() if core in redact(written)] == []
+    assert [name for name, (written, core) in made.items() if core in redact(f"of it {written}, then\nmore")] == []
 
 
 @pytest.mark.parametrize(

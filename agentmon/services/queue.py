@@ -342,7 +342,7 @@ class QueueService:
             held_for = "an agent wants to start a card that is not its own"
         sandbox = asked.sandbox
         if is_agent:
-            if sandbox is not None:
+            if sandbox is Sandbox.OFF:
                 held_for = held_for or f"an agent chose the sandbox {sandbox}"
             sandbox = stricter(sandbox, await self._sandbox_of(actor))
         if asked.sandbox is None and parent is not None:

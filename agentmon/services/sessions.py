@@ -162,6 +162,7 @@ class SessionService:
             comment_ids=comment_ids,
             history=await self._history(session_id) if text.strip() else "",
             own_screen=newest.mode is ExecutionMode.TMUX,
+            sandbox=newest.sandbox,
         )
 
     async def _seen(self, listings: Sequence[SessionListing]) -> tuple[SessionListing, ...]:

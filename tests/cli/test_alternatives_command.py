@@ -35,6 +35,7 @@ def _added(cli: CommandLine, place: tuple[str, str], *words: str) -> str:
     return str(cli("task", "add", "Mend it", "--agent", "anna", *place, *words, "--json").document()["number"])
 
 
+@pytest.mark.proof
 def test_both_do_it_and_are_compared_and_one_is_taken(cli: CommandLine, place: tuple[str, str]) -> None:
     number = _added(cli, place)
     ran = cli("run", number, "--also", "bert", *place, "--wait", "--json")

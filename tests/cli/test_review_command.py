@@ -146,6 +146,7 @@ def test_an_agent_looks_and_decides_nothing(cli: CommandLine, reviewed: str) -> 
     cli("review", reviewed, "a:3", "")
 
 
+@pytest.mark.proof
 def test_comments_go_to_the_agent_as_one_message_once(cli: CommandLine, reviewed: str) -> None:
     del reviewed
     (cli.workspace / "shop").mkdir()

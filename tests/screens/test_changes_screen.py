@@ -457,6 +457,7 @@ async def test_all_runs_of_a_task_are_undone_and_redone_by_the_same_key(place: P
         assert (place.root / "a.py").read_text() == "by the second run\n"
 
 
+@pytest.mark.proof
 async def test_a_tool_call_is_undone_and_redone_where_it_is_shown(tmp_path: Path) -> None:
     place = make_place(tmp_path)
     (place.root / "a.py").write_text("before\n")

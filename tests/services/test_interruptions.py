@@ -246,7 +246,7 @@ _WORKS: tuple[Callable[[Place], Coroutine[Any, Any, None]], ...] = (
     import_agents,
 )
 
-_QUICK = (allow_always, edit, run)
+_QUICK = (run,)
 
 
 @pytest.mark.parametrize("moment", Moment)

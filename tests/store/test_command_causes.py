@@ -246,7 +246,8 @@ class Causes(RuleBasedStateMachine):
         assert self.is_ended_by_command == (self.status is ExecutionStatus.CANCELLING)
 
 
-@pytest.mark.parametrize("examples", [5, pytest.param(40, marks=pytest.mark.proof)])
+@pytest.mark.proof
+@pytest.mark.parametrize("examples", [40])
 def test_a_command_counts_for_its_cause_and_its_try_alone(tmp_path: Path, examples: int) -> None:
     workspaces = make_queue_file(tmp_path / "template.db", [AGENT], {"w": 0})
 

@@ -60,6 +60,7 @@ async def until_rows(home: LiveHome, query: str, *parameters: object) -> list[tu
     return rows(home, query, *parameters)
 
 
+@pytest.mark.proof
 async def test_a_card_has_what_its_agent_says_does_and_spends_in_its_own_screen(live_home: LiveHome) -> None:
     async with open_services(live_home.paths) as services:
         started = await start_claude(services, live_home)

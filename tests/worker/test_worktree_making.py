@@ -272,7 +272,8 @@ async def _is_there(path: Path) -> bool:
 
 
 @pytest.mark.usefixtures("workers_are_programs")
-@pytest.mark.parametrize("at", ["making", pytest.param("set-up", marks=pytest.mark.proof)])
+@pytest.mark.parametrize("at", ["making", "set-up"])
+@pytest.mark.proof
 async def test_a_worker_that_is_killed_while_a_tree_is_made_has_it_finished_by_the_next(
     live_home: LiveHome, at: str
 ) -> None:

@@ -175,7 +175,7 @@ class DoctorService:
     async def _sandbox(self) -> Finding:
         problem = await asyncio.to_thread(find_wall_problem)
         if not problem:
-            return fine("sandbox", "AI agents run in one that hides agentmon; `project` lets them write there alone")
+            return fine("sandbox", "available; AI agents run in one")
         text = f"none here, agents run without: {problem}"
         if sys.platform != "linux":
             return fine("sandbox", text)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 import shlex
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +27,10 @@ from agentmon.runners.adapters.prompt import (
     with_instructions,
 )
 from agentmon.runners.adapters.template import check_arguments, render_command
+from agentmon.runners.execution_folder import open_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from agentmon.domain.agents import Agent, Capability
     from agentmon.domain.danger import DangerRules
@@ -44,6 +48,9 @@ _NOT_WIDER: Final = frozenset(
 """Permission modes of the presets in which an agent may do no more than where none is chosen."""
 _TARGET_MAX_CHARACTERS: Final = 1000
 _DETAIL_MAX_CHARACTERS: Final = 40_000
+_MOST_WORDS: Final = 200
+_LARGEST_FILE_BYTES: Final = 4 * 1024 * 1024
+"""Of a file that a command names, how much is part of what is allowed."""
 
 
 def build_request(
@@ -170,8 +177,10 @@ def _start_approval(
             args=check_arguments(capability.args_schema, args),
             prompt_additions=task.input_context.prompt_additions,
         )
+        files = words
         detail = shlex.join((*environment_words(task.input_context.env_overrides, danger_rules=rules), *words))
     else:
+        files = ()
         chosen = args.get(PERMISSION_MODE_ARGUMENT)
         words = (agent.slug, *([f"--permission-mode={chosen}"] if chosen else []))
         if chosen and chosen != known_mode and chosen not in _NOT_WIDER and not is_typed:
@@ -192,7 +201,7 @@ def _start_approval(
         danger_level=danger.level,
         danger_name=danger.name,
         danger_reason=danger.reason,
-        input_digest=start_digest(detail, working_dir),
+        input_digest=start_digest(detail, working_dir, files),
     )
 
 
@@ -202,9 +211,21 @@ def environment_words(variables: Mapping[str, str], *, danger_rules: DangerRules
     return ("env", *told) if told else ()
 
 
-def start_digest(detail: str, working_dir: str) -> str:
-    """Return the digest of what is allowed to start, and where: SHA-256 in hexadecimal digits."""
-    return hashlib.sha256(f"{detail}\0{working_dir}".encode("utf-8", "surrogateescape")).hexdigest()
+def start_digest(detail: str, working_dir: str, words: Sequence[str] = ()) -> str:
+    """Return the digest of what is allowed to start, and where: SHA-256 in hexadecimal digits.
+
+    Args:
+        detail: What a person is shown.
+        working_dir: Absolute.
+        words: Those of a command, of which the files that it names count with what is in them, such as its script.
+    """
+    digest = hashlib.sha256(f"{detail}\0{working_dir}".encode("utf-8", "surrogateescape"))
+    named = [Path(working_dir, word.rpartition("=")[2]) for word in words[:_MOST_WORDS] if "\0" not in word]
+    for file in named:
+        with contextlib.suppress(OSError, ValueError), open_at_once(file) as opened:
+            content = opened.read(_LARGEST_FILE_BYTES)
+            digest.update(b"\0" + os.fsencode(file) + b"\0" + hashlib.sha256(content).digest())
+    return digest.hexdigest()
 
 
 def with_choices(args: Mapping[str, object], *, model: str | None, permission_mode: str | None) -> Mapping[str, object]:

@@ -43,10 +43,13 @@ async def require_as_queued(
 
 def _require_as_queued(claimed: ClaimedExecution, allowed: Approval | None, danger_rules_file: Path) -> None:
     rules = danger_rules_in_force(danger_rules_file)
-    words = (*environment_words(claimed.task.input_context.env_overrides, danger_rules=rules), *command_of(claimed))
+    command = command_of(claimed)
+    words = (*environment_words(claimed.task.input_context.env_overrides, danger_rules=rules), *command)
     if allowed is not None:
-        if start_digest(shlex.join(words), asked_folder_of(claimed)) != allowed.input_digest:
-            raise RunnerError("what it would run, or where, is not what was allowed any more", hint=_HINT)
+        if start_digest(shlex.join(words), asked_folder_of(claimed), command) != allowed.input_digest:
+            raise RunnerError(
+                "what it would run, or where, or a file that it names, is not what was allowed any more", hint=_HINT
+            )
         return
     finding = rules.judge(words)
     # What a person may type without being asked was kept when it was queued, so that it counts as typed.

@@ -196,6 +196,28 @@ async def test_what_became_another_command_or_works_elsewhere_after_it_was_allow
     assert (live_home.project / "src").is_dir()
 
 
+async def test_a_script_that_changed_after_it_was_allowed_does_not_start(
+    services: Services, workspace: Workspace, live_home: LiveHome
+) -> None:
+    script = live_home.project / "clean.sh"
+    script.write_text("touch as-allowed")
+    await services.queue.pause(actor=USER_ACTOR)
+    executions = []
+    for command in (["rm", "-rf", "build", "./clean.sh"], ["rm", "-rf", "build", "--from=clean.sh"]):
+        task = await add_command(services, workspace, *command)
+        executions.append(await services.queue.run(task.id, actor=AN_AGENT))
+    for asked in await services.approvals.inbox(workspace.id):
+        await services.approvals.allow(asked.approval.id, actor=USER_ACTOR, seen_digest=asked.approval.input_digest)
+
+    script.write_text("touch something-else")
+    await services.queue.resume(actor=USER_ACTOR)
+    ended = [await services.queue.wait(execution.id) for execution in executions]
+
+    assert [one.status for one in ended] == [ExecutionStatus.FAILED] * 2
+    assert all("is not what was allowed any more" in str(one.error) for one in ended)
+    assert script.exists()
+
+
 async def test_what_became_dangerous_while_it_waited_does_not_start_by_itself(
     services: Services, workspace: Workspace, live_home: LiveHome
 ) -> None:

@@ -52,7 +52,7 @@ def _prepare(folder: Path, *argv: str, sandbox: Sandbox = Sandbox.OFF) -> Path:
     wall = plan_wall(
         sandbox,
         paths=find_paths({"AGENTMON_HOME": str(folder / "home")}),
-        environment=os.environ,
+        environ=os.environ,
         working_dir=str(_HOST_FOLDER),
         program=argv[0],
         settings=SandboxSettings.model_validate({}),

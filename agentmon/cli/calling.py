@@ -13,7 +13,7 @@ from agentmon.cli import exit_codes
 
 _LONGEST_ANSWER = 100
 _CALLED = "called from behind a sandbox, agentmon"
-_NEVER = frozenset({"os.exec", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn"})
+_NEVER = frozenset({"os.exec", "os.spawn", "os.system", "pty.spawn"})
 
 
 def call(place: str, words: list[str], *, written: bytes | None = None) -> int:
@@ -98,7 +98,7 @@ def confine(*, starts: frozenset[str], writes: tuple[str, ...]) -> None:
             is_written = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
             if is_written and isinstance(place, (str, bytes, os.PathLike)) and not _is_below(place, writes):
                 raise PermissionError(errno.EACCES, f"{_CALLED} writes no files", os.fsdecode(place))
-        elif event == "subprocess.Popen":
+        elif event in {"subprocess.Popen", "os.posix_spawn"}:
             program = os.fsdecode(arguments[0]) if isinstance(arguments[0], (str, bytes, os.PathLike)) else ""
             if program != sys.executable and os.path.basename(program) not in starts:  # noqa: PTH119
                 raise PermissionError(errno.EACCES, f"{_CALLED} starts no other program", program)

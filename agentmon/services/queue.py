@@ -26,9 +26,10 @@ from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.domain.execution_status import LIVE_STATUSES, ExecutionStatus
 from agentmon.domain.executions import CommandType, ConversationStart
 from agentmon.domain.ids import ExecutionId, new_id
-from agentmon.domain.sandboxes import Sandbox, stricter
+from agentmon.domain.sandboxes import Sandbox, sandbox_of, stricter
 from agentmon.domain.tasks import draft_of
 from agentmon.domain.worktrees import Beside, Isolation
+from agentmon.paths import find_workspace_root
 from agentmon.runners.adapters.prompt import PERMISSION_MODE_ARGUMENT
 from agentmon.runners.danger import danger_rules_in_force
 from agentmon.runners.execution_folder import ExecutionFolder
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from agentmon.domain.idempotency import IdempotencyKey
     from agentmon.domain.ids import TaskId
     from agentmon.domain.pause import QueuePause
-    from agentmon.domain.tasks import Task, TaskDraft, Workspace
+    from agentmon.domain.tasks import InputContext, Task, TaskDraft, Workspace
     from agentmon.paths import Paths
     from agentmon.services.agent_files import AgentFileService
     from agentmon.services.agents import AgentService
@@ -342,9 +343,8 @@ class QueueService:
             held_for = "an agent wants to start a card that is not its own"
         sandbox = asked.sandbox
         if is_agent:
-            if sandbox is Sandbox.OFF:
-                held_for = held_for or f"an agent chose the sandbox {sandbox}"
-            sandbox = stricter(sandbox, await self._sandbox_of(actor))
+            sandbox, reason = await self._sandbox_for(actor, asked, agent, context, workspace)
+            held_for = held_for or reason
         if asked.sandbox is None and parent is not None:
             sandbox = stricter(sandbox, parent.sandbox)
         known_mode = None if parent is None else parent.args.get(PERMISSION_MODE_ARGUMENT)
@@ -397,12 +397,29 @@ class QueueService:
         # A person would not see what an agent hands over: the worker's own holds for the card of another.
         return _Prepared(request, None if held_for else environment)
 
-    async def _sandbox_of(self, actor: Actor) -> Sandbox | None:
-        """Return the wall around the run that asks; None for a run that has none, or cannot be told."""
+    async def _sandbox_for(
+        self, actor: Actor, asked: _Asked, agent: Agent, context: InputContext, workspace: Workspace
+    ) -> tuple[Sandbox | None, str]:
+        """Return the least wall of a run that an agent asks for, and why that waits for a person; empty for no reason.
+
+        It is not lower than that of the agent's own run, nor than what holds for the program or the workspace.
+        """
+        own = None
         with contextlib.suppress(NotFoundError):
-            own = (await self._executions.get(ExecutionId(actor.id or ""))).sandbox
-            return None if own is Sandbox.OFF else own
-        return None
+            own = await self._executions.get(ExecutionId(actor.id or ""))
+        own_sandbox = None if own is None or own.sandbox is Sandbox.OFF else own.sandbox
+        told = (await self._workspaces.own_settings(workspace.id)).get("sandbox")
+        sandbox = stricter(stricter(asked.sandbox, own_sandbox), agent.sandbox or sandbox_of(told))
+        if sandbox is Sandbox.OFF and asked.sandbox is Sandbox.OFF:
+            return sandbox, f"an agent chose the sandbox {sandbox}"
+        if own is None or own.sandbox is not Sandbox.PROJECT:
+            return sandbox, ""
+        roots = [own.working_dir or ""]
+        if (await self._tasks.get(own.task_id)).workspace_id == workspace.id:
+            roots.append(workspace.root_path)
+        place = agent.work_folder(context.working_dir, workspace.root_path)
+        is_within = await asyncio.to_thread(_is_in_project, place, roots)
+        return sandbox, "" if is_within else "an agent chose a folder outside of its own project"
 
     async def find_begun(self, key: IdempotencyKey | None, *, actor: Actor) -> Execution | None:
         """Return the execution that came of the same request under this key, looked after; None when it is new.
@@ -733,3 +750,9 @@ def _prepare(folder: ExecutionFolder, environment: Mapping[str, str] | None) -> 
     folder.make()
     if environment is not None:
         folder.write_environment(environment)
+
+
+def _is_in_project(place: str, roots: Sequence[str]) -> bool:
+    """Return whether a folder lies in one of these, or in the repository around it."""
+    whole = Path(place).resolve()
+    return any(whole.is_relative_to(find_workspace_root(Path(root))) for root in roots if root)

@@ -125,7 +125,7 @@ class VerificationService:
             plan_wall,
             execution.sandbox or Sandbox.OFF,
             paths=self._paths,
-            environment=environment,
+            environ=os.environ,
             working_dir=folder,
             program=agent.binary_path,
             settings=await self._settings.sandbox(),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import text
 
 from agentmon.domain.events import ActorType, TaskEventType
+from agentmon.domain.sandboxes import Sandbox, sandbox_of
 from agentmon.store.card_states import ALTERNATIVES
 
 if TYPE_CHECKING:
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
     from agentmon.domain.ids import TaskId
     from agentmon.store.database import Database
 
-_BY_AGENT: Final = text(f"""
-SELECT 1 FROM task_events AS e
+_OF_AGENTS: Final = f"""
+FROM task_events AS e LEFT JOIN executions AS x ON x.id = e.actor_id
  WHERE e.task_id IN ({ALTERNATIVES}) AND e.actor_type = '{ActorType.AGENT}'
    AND (e.event_type = '{TaskEventType.TASK_CREATED}' OR (e.event_type = '{TaskEventType.TASK_EDITED}' AND EXISTS (
         SELECT 1 FROM json_each(e.payload, '$.changed') AS c
-         WHERE c.value IN ('input_context', 'assignee_agent_id', 'title', 'description', 'cron', 'cron_zone'))))
- LIMIT 1
-""")
+         WHERE c.value IN ('input_context', 'assignee_agent_id', 'title', 'description', 'cron', 'cron_zone'))))"""
+_BY_AGENT: Final = text(f"SELECT 1 {_OF_AGENTS} LIMIT 1")
+_SANDBOXES: Final = text(f"SELECT DISTINCT x.sandbox {_OF_AGENTS}")
 _MAKERS: Final = f"""
 WITH RECURSIVE makers(task_id) AS (
     SELECT :task_id
@@ -50,6 +51,12 @@ class TaskAuthorRepository:
         """
         async with self._database.reading() as connection:
             return (await connection.execute(_BY_AGENT, {"task_id": task_id})).first() is not None
+
+    async def sandbox(self, task_id: TaskId) -> Sandbox | None:
+        """Return the highest wall among the runs of agents that wrote the task; None when no agent did."""
+        async with self._database.reading() as connection:
+            found = (await connection.execute(_SANDBOXES, {"task_id": task_id})).scalars().all()
+        return max((sandbox_of(one) or Sandbox.OFF for one in found), key=list(Sandbox).index, default=None)
 
     async def is_own(self, task_id: TaskId, actor: Actor, *, is_made_only: bool = False) -> bool:
         """Return whether a task is an agent's own: the one that it works on, or one that was made from that.

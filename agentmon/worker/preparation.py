@@ -113,7 +113,7 @@ def prepare(
     wall = plan_wall(
         execution.sandbox or Sandbox.OFF,
         paths=paths,
-        environment=told,
+        environ=os.environ,
         working_dir=working_dir_of(claimed),
         program=claimed.agent.binary_path,
         settings=sandbox_settings,

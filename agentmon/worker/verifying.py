@@ -134,7 +134,7 @@ class Verifier:
             plan_wall,
             claimed.execution.sandbox or Sandbox.OFF,
             paths=self._paths,
-            environment=environment,
+            environ=os.environ,
             working_dir=working_dir_of(claimed),
             program=claimed.agent.binary_path,
             settings=self._settings().sandbox,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.agents import ToolType
 from agentmon.domain.errors import RunnerError
-from agentmon.domain.sandboxes import Sandbox
+from agentmon.domain.sandboxes import Sandbox, stricter
 from agentmon.runners.wall.trial import find_wall_problem
 from agentmon.threads import in_daemon_thread
 
@@ -48,14 +48,16 @@ class Walls:
         """Return a run that is about to start with the wall that it starts behind, and note that.
 
         Where nobody has chosen one, AI agents and what an agent has put on the board are kept from agentmon itself,
-        where this machine can do that.
+        where this machine can do that; what an agent has put there is behind the wall of that agent at least.
 
         Raises:
             RunnerError: A wall was chosen, and none can be had here.
         """
-        chosen = claimed.sandbox
-        is_of_agent = claimed.agent.tool_type is ToolType.AI_AGENT
-        if chosen is None and (is_of_agent or await self._authors.has_agent(claimed.task.id)):
+        chosen, of_author = claimed.sandbox, await self._authors.sandbox(claimed.task.id)
+        if claimed.execution.sandbox is None and of_author is not Sandbox.OFF:
+            chosen = stricter(chosen, of_author)
+        is_of_agent = claimed.agent.tool_type is ToolType.AI_AGENT or of_author is not None
+        if chosen is None and is_of_agent:
             sandbox = Sandbox.OFF if await self._find() else Sandbox.AGENTMON
         else:
             sandbox = chosen or Sandbox.OFF

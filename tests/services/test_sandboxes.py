@@ -7,6 +7,7 @@ import json
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,7 @@ async def test_a_run_sees_nothing_of_agentmon_but_its_command_line(
     assert (said(workspace, "code"), said(workspace, "past-code")) == ("1\n", "1\n")
     assert (await services.settings.worker()).max_running != 7
     assert "sandbox" in said(workspace, "doctor")
+    assert "fail" not in said(workspace, "doctor")
 
 
 async def test_what_is_called_does_no_more_than_the_run_could(services: Services, workspace: Workspace) -> None:
@@ -99,16 +101,31 @@ async def test_what_a_run_behind_a_wall_starts_is_behind_it_too(services: Servic
     agentmon task add child --command 'sh -c "touch child-ran"' --json > child
     agentmon run 2 --wait > run 2>&1; echo $? > code
     agentmon run 2 --sandbox off > loosened 2>&1
+    agentmon task add elsewhere --command true --dir / > else 2>&1
+    agentmon run 3 >> else 2>&1
     """
 
     await run_script(services, workspace, script, Sandbox.PROJECT)
 
     assert said(workspace, "code") == "0\n", said(workspace, "run")
     (child,) = [one for one in await services.tasks.list(workspace) if one.number == 2]
+    (elsewhere,) = [one for one in await services.tasks.list(workspace) if one.number == 3]
+    assert [one.is_held for one in await services.executions.of_task(elsewhere.id)] == [True]
     newest, first = await services.executions.of_task(child.id)
     assert (first.sandbox, first.status) == (Sandbox.PROJECT, ExecutionStatus.SUCCEEDED)
-    assert newest.is_held
     assert newest.sandbox is Sandbox.PROJECT
+
+
+async def test_what_an_agent_wrote_runs_behind_its_wall_also_when_a_schedule_starts_it(
+    services: Services, workspace: Workspace
+) -> None:
+    own = await run_to_end(services, await add_command(services, workspace, "true"), sandbox=Sandbox.PROJECT)
+    agent = Actor(type=ActorType.AGENT, id=own.id)
+    draft = replace(draft_of(await add_command(services, workspace, "true")), title="of an agent")
+    made = await services.tasks.add(workspace, draft, actor=agent)
+
+    assert (await run_to_end(services, made)).sandbox is Sandbox.PROJECT
+    assert (await run_to_end(services, made, sandbox=Sandbox.OFF)).sandbox is Sandbox.OFF
 
 
 async def test_nobody_has_to_choose_for_what_an_agent_has_put_on_the_board(

@@ -26,6 +26,8 @@ _MOST_BYTES = 1024 * 1024
 _PIECE_BYTES = 65536
 _STANDARD_FILES = 3
 _HIGHEST_FILE = 4096
+_HIGHEST_SELECTED = 1024
+"""The first file that ``select`` takes no more."""
 _NOT_STARTED = 126
 _TAKEN = frozenset(
     {"COLUMNS", "COLORTERM", "FORCE_COLOR", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM", "TZ"}
@@ -95,6 +97,9 @@ class Calls:
             except OSError:
                 return
             line = _socket.socket(fileno=file)
+            if file >= _HIGHEST_SELECTED:
+                line.close()
+                return
             line.setblocking(False)
             self._open.append(_Call(line))
 
@@ -112,14 +117,15 @@ class Calls:
 
     def _hear(self, call: _Call) -> None:
         try:
-            content, files = _receive(call.line)
+            content, files, is_whole = _receive(call.line)
         except BlockingIOError:
             return
         except OSError:
-            content, files = b"", []
+            content, files, is_whole = b"", [], True
         call.files += files
         call.content += content
-        if not content or len(call.content) > _MOST_BYTES:
+        is_too_much = len(call.content) > _MOST_BYTES or len(call.files) > _STANDARD_FILES or not is_whole
+        if not content or is_too_much or (files and call.pid is not None):
             self._drop(call)
         elif call.pid is None and call.content.endswith(b"\n"):
             self._start(call)
@@ -142,7 +148,11 @@ class Calls:
         environment[MARKER_VARIABLE] = self._spec.execution_id
         environment[CALLED_VARIABLE] = "1"
         folder = asked.get("folder")
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            self._drop(call)
+            return
         if pid == 0:
             _become_command(words, environment, folder if isinstance(folder, str) else "/", call.files)
         for file in call.files:
@@ -168,20 +178,22 @@ class Calls:
         for file in call.files:
             os.close(file)
         if call.pid is not None:
-            try:
-                os.killpg(call.pid, signal.SIGTERM)
-            except OSError:
-                pass
+            # It may not lead a group yet.
+            for end in (os.killpg, os.kill):
+                try:
+                    end(call.pid, signal.SIGTERM)
+                except OSError:
+                    pass
 
 
-def _receive(line: _socket.socket) -> tuple[bytes, list[int]]:
-    """Return what came, and the files that came with it."""
-    content, messages, _, _ = line.recvmsg(_PIECE_BYTES, _socket.CMSG_SPACE(4 * _STANDARD_FILES))
+def _receive(line: _socket.socket) -> tuple[bytes, list[int], bool]:
+    """Return what came, the files that came with it, and whether these are all."""
+    content, messages, flags, _ = line.recvmsg(_PIECE_BYTES, _socket.CMSG_SPACE(4 * _STANDARD_FILES))
     files: list[int] = []
     for level, kind, data in messages:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
             files += struct.unpack(f"{len(data) // 4}i", data[: len(data) // 4 * 4])
-    return content, files
+    return content, files, not flags & _socket.MSG_CTRUNC
 
 
 def _become_command(words: list[str], environment: dict[str, str], folder: str, files: list[int]) -> None:

@@ -159,38 +159,66 @@ def enter(wall: dict[str, object]) -> None:
     writable = None if wall["writable"] is None else _present(wall["writable"])
     kernel.leave(NEW_MOUNTS | (0 if wall["has_network"] else NEW_NETWORK))
     kernel.part_mounts(hears_others=True)
-    hidden, emptied, copied = (_present(wall[name]) for name in ("hidden", "emptied", "copied"))
-    taken = {place: kernel.take(place) for place in {*_present(wall["kept"]), *(writable or ())}}
-    files = {place: kernel.take(os.fsdecode(_NOTHING)) for place in hidden if not os.path.isdir(place)}
-    copies = {place: _contents(place) for place in copied}
     socket = _socket_of(wall["socket"])
-    held = None if socket is None else kernel.take(socket[0])
-    if writable is not None:
-        kernel.keep_all_from_writing()
-    folders = [place for place in hidden if place not in files]
-    for place in sorted({*hidden, *emptied, *copied, *taken}, key=_depth):
-        if place in taken:
-            _make_place(place, is_folder=stat.S_ISDIR(os.fstat(taken[place]).st_mode))
-            kernel.put(taken[place], place)
-        if place in files:
-            kernel.put(files[place], place)
-        elif place in folders or place in emptied or place in copies:
-            kernel.mount_memory(place, "size=64m,mode=700")
-            _write(place, copies.get(place, {}))
-    if socket is not None and held is not None:
+    listener = None if socket is None else kernel.take(socket[0])
+    closed = _arrange(kernel, wall, writable)
+    if socket is not None and listener is not None:
         _make_place(socket[1], is_folder=False)
-        kernel.put(held, socket[1])
-    for place in {*folders, *copied}:
+        kernel.put(listener, socket[1])
+    for place in closed:
         kernel.keep_from_writing(place)
     if not wall["has_network"]:
         _raise_loopback()
     kernel.give_up_powers()
 
 
+def _arrange(kernel: Kernel, wall: dict[str, object], writable: list[str] | None) -> list[str]:
+    """Mount what hides and what stays, from the root down; return what is still to be kept from writing."""
+    hidden, emptied, copied = (_outermost(_present(wall[name])) for name in ("hidden", "emptied", "copied"))
+    staying = {*_present(wall["kept"]), *(writable or ()), *_renamable_above({*hidden, *emptied})}
+    taken = {place: kernel.take(place) for place in staying}
+    files = {place: kernel.take(os.fsdecode(_NOTHING)) for place in hidden if not os.path.isdir(place)}
+    copies = {place: _contents(place) for place in copied}
+    if writable is not None:
+        kernel.keep_all_from_writing()
+    for place in sorted({*hidden, *emptied, *copied, *taken}, key=_depth):
+        if place in taken:
+            _make_place(place, is_folder=stat.S_ISDIR(os.fstat(taken[place]).st_mode))
+            kernel.put(taken[place], place)
+            if writable is not None and not _is_below(place, writable):
+                kernel.keep_from_writing(place)
+        if place in files:
+            kernel.put(files[place], place)
+        elif place in hidden or place in emptied or place in copies:
+            kernel.mount_memory(place, "size=64m,mode=700")
+            _write(place, copies.get(place, {}))
+    return [place for place in {*hidden, *copied} if place not in files]
+
+
 def _present(places: object) -> list[str]:
-    """Return those that are there, none below another one of them."""
+    """Return those that are there; what has become a link since it was planned is not."""
     told = {place for place in places if isinstance(place, str)} if isinstance(places, list) else set()
-    return [one for one in told if os.path.lexists(one) and not any(one.startswith(f"{up}/") for up in told)]
+    return [one for one in told if os.path.lexists(one) and os.path.realpath(one) == one]
+
+
+def _outermost(places: list[str]) -> list[str]:
+    return [one for one in places if not any(one.startswith(f"{up}/") for up in places)]
+
+
+def _renamable_above(places: set[str]) -> set[str]:
+    """Return the folders above these that the user could rename; one on which something is mounted cannot be."""
+    above = set[str]()
+    for place in places:
+        at = os.path.dirname(place)
+        while at != "/" and at not in above:
+            if os.access(os.path.dirname(at), os.W_OK):
+                above.add(at)
+            at = os.path.dirname(at)
+    return above - places
+
+
+def _is_below(place: str, folders: Sequence[str]) -> bool:
+    return any(place == folder or place.startswith(f"{folder}/") for folder in folders)
 
 
 def _socket_of(told: object) -> Sequence[str] | None:

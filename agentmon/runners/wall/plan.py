@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CALLS_SOCKET: Final = "calls.sock"
 """Where a run finds agentmon's command line, in the run folder, and where its host listens, in that of the run."""
 CALLS_VARIABLE: Final = "AGENTMON_CALLS"
-_BESIDE_DATABASE: Final = ("", "-wal", "-shm", "-journal")
+_BESIDE_DATABASE: Final = ("", "-wal", "-shm", "-journal", ".lock")
 _COPIED: Final = ("/etc/ssh/ssh_config.d",)
 """ssh refuses files of others there, and behind a wall those of root are of others."""
 _DOORS: Final = ("/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd")
@@ -55,7 +55,7 @@ def plan_wall(
     sandbox: Sandbox,
     *,
     paths: Paths,
-    environment: Mapping[str, str],
+    environ: Mapping[str, str],
     working_dir: str,
     program: str,
     settings: SandboxSettings,
@@ -68,7 +68,7 @@ def plan_wall(
     Args:
         sandbox: How high it is.
         paths: Of agentmon.
-        environment: What the program gets.
+        environ: The environment of agentmon; that of a card is its writer's.
         working_dir: Where it works; absolute.
         program: What it is: a path, or a name.
         settings: What ``project`` lets it do besides.
@@ -80,7 +80,7 @@ def plan_wall(
     """
     if sandbox is Sandbox.OFF:
         return None
-    home = environment.get("HOME") or _UNKNOWN_HOME
+    home = environ.get("HOME") or _UNKNOWN_HOME
     own = [paths.data_dir, paths.config_dir, paths.run_dir, paths.logs_dir]
     for place in own:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,15 +92,16 @@ def plan_wall(
         # A home of agentmon may be a folder in which projects are, too.
         root = os.path.realpath(find_workspace_root(Path(work_place)))
         kept.append(work_place if root in hidden else root)
-    if _is_below(work_place, [*_real(_own_places(paths)), *(place for place in hidden if place == work_place)]):
+    own_places = _real([*_own_places(paths), *_own_places(usual)])
+    if _is_below(work_place, own_places) or work_place in hidden:
         raise RunnerError(
             f"it works in a folder of agentmon itself, behind the sandbox {sandbox}: {working_dir}",
             hint="`agentmon run NUMBER --sandbox off`, if you mean that",
         )
-    tmux = Path(os.environ.get("TMUX_TMPDIR") or "/tmp") / f"tmux-{os.getuid()}"
+    tmux = Path(environ.get("TMUX_TMPDIR") or "/tmp") / f"tmux-{os.getuid()}"
     with contextlib.suppress(OSError):
         tmux.mkdir(mode=0o700, exist_ok=True)
-    hidden += _real(f"{paths.database_path}{end}" for end in _BESIDE_DATABASE)
+    hidden += _real(_database_places(paths.database_path, home))
     wall: dict[str, object] = {
         "kind": sandbox.value,
         "hidden": hidden,
@@ -112,10 +113,12 @@ def plan_wall(
         "has_network": True,
     }
     if sandbox is Sandbox.PROJECT:
-        desktop = environment.get("XDG_RUNTIME_DIR", "")
+        desktop = environ.get("XDG_RUNTIME_DIR", "")
         doors = [*_DOORS, *([desktop] if desktop.startswith("/") else [])]
         wall["hidden"] = hidden + _real([*doors, *_told(settings.hidden, home)])
-        wall["writable"] = _real(_writable(work_place, program, environment, home, settings))
+        told = _real(_writable(work_place, program, environ, home, settings))
+        # A place that is told to be writable uncovers nothing.
+        wall["writable"] = [one for one in told if _is_below(one, kept) or not _is_below(one, hidden)]
         wall["has_network"] = settings.network
     return wall
 
@@ -148,11 +151,11 @@ def calls_environment(paths: Paths, environ: Mapping[str, str]) -> dict[str, str
 
 
 def _writable(
-    place: str, program: str, environment: Mapping[str, str], home: str, settings: SandboxSettings
+    place: str, program: str, environ: Mapping[str, str], home: str, settings: SandboxSettings
 ) -> Iterable[str | Path]:
     """Yield where a run writes that is confined to its project."""
     yield from _SYSTEM
-    yield from (environment[name] for name in ("TMPDIR", *_OWN_VARIABLES) if environment.get(name, "").startswith("/"))
+    yield from (environ[name] for name in ("TMPDIR", *_OWN_VARIABLES) if environ.get(name, "").startswith("/"))
     yield tempfile.gettempdir()
     root = find_workspace_root(Path(place))
     yield from (place, root)
@@ -163,17 +166,35 @@ def _writable(
 
 
 def _git_folders(root: Path) -> Iterable[Path]:
-    """Yield where git writes for a worktree: in the repository that it belongs to. Source: gitrepository-layout(5)."""
+    """Yield where git writes for a worktree: in the repository that it belongs to. Source: gitrepository-layout(5).
+
+    The file that names it may be anybody's, so that a repository counts only when it names the worktree, too.
+    """
+    mark = root / ".git"
     try:
-        told = (root / ".git").read_text(encoding="utf-8", errors="surrogateescape")
+        own = Path(os.path.realpath(root / _text(mark).removeprefix("gitdir:").strip()))
+        common = Path(os.path.realpath(own / _text(own / "commondir").strip()))
+        named = os.path.realpath(_text(own / "gitdir").strip())
     except OSError:
         return
-    own = root / told.removeprefix("gitdir:").strip()
-    yield own
+    is_repository = (common / "HEAD").is_file() and (common / "objects").is_dir() and (common / "refs").is_dir()
+    if own.parent == common / "worktrees" and named == os.path.realpath(mark) and is_repository:
+        yield common
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="surrogateescape")
+
+
+def _database_places(database: Path, home: str) -> Iterable[str | Path]:
+    """Yield what hides a database: its folder, when nothing else is in it, else its files that are there."""
     try:
-        yield own / (own / "commondir").read_text(encoding="utf-8", errors="surrogateescape").strip()
+        others = [one for one in os.listdir(database.parent) if not one.startswith(database.name)]  # noqa: PTH208
     except OSError:
-        return
+        others = []
+    if not others and str(database.parent) not in {home, "/"}:
+        yield database.parent
+    yield from (f"{database}{end}" for end in _BESIDE_DATABASE)
 
 
 def _told(text: str, home: str) -> list[str]:

@@ -111,6 +111,21 @@ def test_what_is_no_call_is_hung_up_on_and_others_are_served(walled: HostRun, co
             assert answer(other) == b"0\n"
 
 
+def test_a_flood_of_files_is_hung_up_on_and_the_run_can_be_stopped(walled: HostRun) -> None:
+    with Path(os.devnull).open("r+b") as nothing, dial(walled) as line:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for _ in range(2000):
+                socket.send_fds(line, [b"x"], [nothing.fileno()] * 3)
+
+        with dial(walled) as other:
+            ask(other, "--version", files=(nothing.fileno(),) * 3)
+            assert answer(other) == b"0\n"
+        assert len(list(Path(f"/proc/{walled.pid}/fd").iterdir())) < 50
+
+    walled.command("stop")
+    assert walled.wait_for_end()["outcome"] == "stopped"
+
+
 def test_who_hangs_up_ends_the_call(walled: HostRun) -> None:
     with Path(os.devnull).open("r+b") as nothing, dial(walled) as line:
         ask(line, "worker", "--status", "--mark-of-this-call", files=(nothing.fileno(),) * 3)

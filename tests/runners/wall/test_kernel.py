@@ -66,6 +66,23 @@ def test_what_is_hidden_cannot_be_read(secret: Path, tmp_path: Path, way: str) -
     assert (secret / "secret").read_text() == "sesame"
 
 
+@pytest.mark.parametrize("writable", [None, ["/tmp"]])
+def test_nothing_above_what_is_hidden_can_be_put_aside(secret: Path, writable: list[str] | None) -> None:
+    script = 'mv "$1" "$1.aside"; mkdir -p "$2"; echo forged > "$2/secret"'
+
+    tell({"hidden": [str(secret)], "writable": writable}, script, str(secret.parent), str(secret))
+
+    assert (secret / "secret").read_text() == "sesame"
+    assert not secret.parent.with_name(f"{secret.parent.name}.aside").exists()
+
+
+def test_what_has_become_a_link_since_it_was_planned_is_not_followed(secret: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(secret)
+    parts: dict[str, object] = {"hidden": [str(secret)], "kept": [str(tmp_path / "link")]}
+
+    assert tell(parts, 'cat "$1/secret" "$2/secret"', str(secret), str(tmp_path / "link")).stdout == ""
+
+
 def test_what_is_hidden_cannot_be_written_and_nothing_is_made_there(secret: Path) -> None:
     script = 'echo x > "$1/secret"; mkdir "$1/new"; rm -rf "$1"; ls -A "$1"'
 
@@ -86,6 +103,17 @@ def test_what_is_kept_below_a_hidden_folder_is_as_it_was(secret: Path) -> None:
 
     assert told.stdout == "workbelow\n"
     assert (kept / "work").read_text() == "workmore\n"
+
+
+def test_what_is_kept_is_written_only_where_that_is_allowed(secret: Path) -> None:
+    (secret / "below" / "own").mkdir()
+    kept, own = secret / "below", secret / "below" / "own"
+    parts: dict[str, object] = {"hidden": [str(secret)], "kept": [str(kept)], "writable": [str(own)]}
+
+    tell(parts, 'cat "$1/work"; echo x > "$1/work"; echo x > "$2/new"', str(kept), str(own))
+
+    assert (kept / "work").read_text() == "work"
+    assert (own / "new").exists()
 
 
 def test_a_hidden_file_reads_empty_and_stays(secret: Path) -> None:

@@ -28,13 +28,13 @@ def plan(
     sandbox: Sandbox = Sandbox.AGENTMON,
     *,
     program: str = "sh",
-    environment: dict[str, str] | None = None,
+    environ: dict[str, str] | None = None,
     **settings: object,
 ) -> dict[str, list[str]]:
     planned = plan_wall(
         sandbox,
         paths=paths,
-        environment={"HOME": "/home/ann", **(environment or {})},
+        environ={"HOME": "/home/ann", **(environ or {})},
         working_dir=str(working_dir),
         program=program,
         settings=SandboxSettings.model_validate(settings),
@@ -51,7 +51,7 @@ def test_off_is_no_wall(paths: Paths, tmp_path: Path) -> None:
         plan_wall(
             Sandbox.OFF,
             paths=paths,
-            environment={},
+            environ={},
             working_dir=str(tmp_path),
             program="sh",
             settings=settings,
@@ -68,6 +68,17 @@ def test_what_it_hides_is_made_so_that_no_run_makes_it(tmp_path: Path) -> None:
 
     assert paths.config_dir.is_dir()
     assert {str(paths.data_dir), str(paths.config_dir)} <= set(wall["hidden"])
+
+
+def test_a_database_with_a_folder_of_its_own_is_hidden_with_that(tmp_path: Path) -> None:
+    database = tmp_path / "team" / "board.db"
+    database.parent.mkdir()
+    (tmp_path / "team" / "board.db.lock").touch()
+    paths = find_paths({"AGENTMON_HOME": str(tmp_path / "home"), "AGENTMON_DATABASE_URL": f"sqlite:///{database}"})
+
+    assert str(database.parent) in plan(paths, tmp_path)["hidden"]
+    (tmp_path / "team" / "notes").touch()
+    assert str(database.parent) not in plan(paths, tmp_path)["hidden"]
 
 
 def test_a_database_elsewhere_is_hidden_with_what_stands_beside_it(tmp_path: Path) -> None:
@@ -109,25 +120,64 @@ def test_a_project_in_the_home_of_agentmon_is_kept_and_nothing_else(paths: Paths
     assert str(project) in wall["kept"]
 
 
-def test_a_worktree_writes_in_its_repository_too(paths: Paths, tmp_path: Path) -> None:
-    git = tmp_path / "repository" / ".git"
-    own = git / "worktrees" / "tree"
-    own.mkdir(parents=True)
+def worktree_of(git: Path, tree: Path) -> Path:
+    own = git / "worktrees" / tree.name
+    for folder in (own, git / "objects", git / "refs", tree):
+        folder.mkdir(parents=True)
+    (git / "HEAD").touch()
     (own / "commondir").write_text("../..\n")
-    tree = tmp_path / "tree"
-    (tree / "below").mkdir(parents=True)
+    (own / "gitdir").write_text(f"{tree}/.git\n")
     (tree / ".git").write_text(f"gitdir: {own}\n")
+    return own
+
+
+def test_a_worktree_writes_in_its_repository_too(paths: Paths, tmp_path: Path) -> None:
+    git, tree = tmp_path / "repository" / ".git", tmp_path / "tree"
+    worktree_of(git, tree)
+    (tree / "below").mkdir()
 
     writable = plan(paths, tree / "below", Sandbox.PROJECT)["writable"]
 
-    assert {str(tree), str(tree / "below"), str(git), str(own)} <= set(writable)
+    assert {str(tree), str(tree / "below"), str(git)} <= set(writable)
     assert str(git.parent) not in writable
 
 
-def test_an_agent_writes_where_it_keeps_its_conversations(paths: Paths, tmp_path: Path) -> None:
-    environment = {"CODEX_HOME": str(tmp_path / "codex"), "TMPDIR": str(tmp_path / "tmp")}
+@pytest.mark.parametrize("lie", ["another worktree", "no repository", "elsewhere", "common folder elsewhere"])
+def test_a_file_that_only_says_to_belong_to_a_repository_opens_nothing(paths: Paths, tmp_path: Path, lie: str) -> None:
+    git, tree, target = tmp_path / "repository" / ".git", tmp_path / "tree", tmp_path / "target"
+    own = worktree_of(git, tree)
+    target.mkdir()
+    match lie:
+        case "another worktree":
+            (own / "gitdir").write_text("/home/ann/other/.git\n")
+        case "no repository":
+            (git / "HEAD").unlink()
+        case "elsewhere":
+            (tree / ".git").write_text(f"gitdir: {target}\n")
+        case _:
+            (own / "commondir").write_text(f"{target}\n")
 
-    wall = plan(paths, tmp_path, Sandbox.PROJECT, program="/usr/bin/claude", environment=environment)
+    writable = plan(paths, tree, Sandbox.PROJECT)["writable"]
+
+    assert not {str(git), str(own), str(target)} & set(writable)
+
+
+def test_a_place_that_is_told_to_be_writable_uncovers_nothing(paths: Paths) -> None:
+    worktree = paths.worktrees_dir / "repository" / "1-title"
+    worktree.mkdir(parents=True)
+    environ = {"TMPDIR": str(paths.database_path), "CODEX_HOME": str(paths.executions_dir)}
+
+    wall = plan(paths, worktree, Sandbox.PROJECT, environ=environ, writable=f"{paths.data_dir} ~/.ssh")
+
+    hidden = {str(paths.database_path), str(paths.executions_dir), str(paths.data_dir)}
+    assert not hidden & set(wall["writable"])
+    assert str(worktree) in wall["writable"]
+
+
+def test_an_agent_writes_where_it_keeps_its_conversations(paths: Paths, tmp_path: Path) -> None:
+    environ = {"CODEX_HOME": str(tmp_path / "codex"), "TMPDIR": str(tmp_path / "tmp")}
+
+    wall = plan(paths, tmp_path, Sandbox.PROJECT, program="/usr/bin/claude", environ=environ)
 
     own = {"/home/ann/.claude", "/home/ann/.claude.json", "/home/ann/.cache"}
     assert own | {str(tmp_path / "codex"), str(tmp_path / "tmp")} <= set(wall["writable"])

@@ -99,13 +99,23 @@ def confine(*, starts: frozenset[str], writes: tuple[str, ...]) -> None:
             if is_written and isinstance(place, (str, bytes, os.PathLike)) and not _is_below(place, writes):
                 raise PermissionError(errno.EACCES, f"{_CALLED} writes no files", os.fsdecode(place))
         elif event in {"subprocess.Popen", "os.posix_spawn"}:
-            program = os.fsdecode(arguments[0]) if isinstance(arguments[0], (str, bytes, os.PathLike)) else ""
+            program = _program_of(arguments)
             if program != sys.executable and os.path.basename(program) not in starts:  # noqa: PTH119
                 raise PermissionError(errno.EACCES, f"{_CALLED} starts no other program", program)
         elif event in _NEVER:
             raise PermissionError(errno.EACCES, f"{_CALLED} starts no other program")
 
     sys.addaudithook(look)
+
+
+def _program_of(arguments: tuple[object, ...]) -> str:
+    """Return what is started by such an event, also when ``env`` does it."""
+    first, words = arguments[0], arguments[1]
+    program = os.fsdecode(first) if isinstance(first, (str, bytes, os.PathLike)) else ""
+    if os.path.basename(program) != "env" or not isinstance(words, (list, tuple)):  # noqa: PTH119
+        return program
+    told = [word for word in words[1:] if isinstance(word, str)]
+    return next((word for word in told if "=" not in word and not word.startswith("-")), "")
 
 
 def _is_below(place: str | bytes | os.PathLike[str], folders: tuple[str, ...]) -> bool:

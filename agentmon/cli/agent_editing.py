@@ -51,7 +51,11 @@ class AgentOptions:
     """An empty one leaves it to the workspace again."""
     sandbox: Annotated[
         str | None,
-        typer.Option("--sandbox", metavar="off|agentmon|project", help="The wall around its runs."),
+        typer.Option(
+            "--sandbox",
+            metavar="off|agentmon|project",
+            help="Hide agentmon from its runs; with project they also write there only.",
+        ),
     ] = None
     """An empty one leaves it to the workspace again."""
     verify: Annotated[

@@ -129,7 +129,7 @@ def run(
     base: BaseOption = None,
     sandbox: Annotated[
         Sandbox | None,
-        typer.Option("--sandbox", help="The wall around this run: none, around agentmon itself, or its project."),
+        typer.Option("--sandbox", help="Hide agentmon from the run; with project it also writes there only."),
     ] = None,
     also: Annotated[
         list[str] | None,

@@ -56,8 +56,8 @@ _WORKSPACE_HELP: Final = {
     "max_per_folder": "Most AI agents that work in one folder of this workspace at one time; 0 means any number.",
     "isolation": "Where runs work: folder, worktree (a git worktree each), or auto: an AI agent gets a worktree while "
     "another one works in the folder.",
-    "sandbox": "The wall around runs that set none of their own: off, agentmon (nothing of agentmon but its command "
-    "line), project (it also writes in its project only). Empty: agentmon for AI agents, where this machine has it.",
+    "sandbox": "The sandbox of runs that have none of their own: off, agentmon (it hides agentmon but for its command "
+    "line), project (a run also writes in its project only). Empty: agentmon for AI agents, where this machine has it.",
     "verify": "The command that the work of AI agents has to pass before it counts as done, such as: make test.",
     **{
         limit_name(status): f"Most cards that {status.label} of this workspace should have; 0 is as board.* says."

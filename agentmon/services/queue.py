@@ -376,6 +376,7 @@ class QueueService:
             held_for=held_for,
             known_mode=known_mode,
             variables=environment if is_agent else NO_VARIABLES,
+            search_path=None if held_for else environment.get("PATH"),
             project=await asyncio.to_thread(find_project, str(working_dir)),
             repository=repository,
             message=asked.message,

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import shlex
+import shutil
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -65,6 +66,7 @@ def build_request(
     held_for: str = "",
     known_mode: object = None,
     variables: Mapping[str, str] = NO_VARIABLES,
+    search_path: str | None = None,
     project: str = "",
     message: str | None = None,
     history: str = "",
@@ -86,6 +88,7 @@ def build_request(
         held_for: Why it waits for a person whatever it would do; empty for no reason.
         known_mode: The permission mode that a person has chosen, or in which its conversation has run before.
         variables: The environment that it gets from who asks for it, and that nobody has judged.
+        search_path: Where its program is looked up, when that is kept until it starts.
         project: The repository around that folder; empty when nobody has looked for one.
         message: What the agent is told instead of the task's own text.
         history: What was said and done in a conversation that this one goes on from, told before the message.
@@ -133,6 +136,7 @@ def build_request(
             held_for=held_for,
             known_mode=known_mode,
             variables=variables,
+            search_path=search_path,
         ),
         max_retries=task.input_context.max_retries,
         repository=repository if mode.is_conversation else None,
@@ -166,6 +170,7 @@ def _start_approval(
     held_for: str,
     known_mode: object,
     variables: Mapping[str, str],
+    search_path: str | None,
 ) -> AskNews | None:
     """Return what a person has to allow before a dangerous start; None for one that may start."""
     if conversation is None:
@@ -201,7 +206,7 @@ def _start_approval(
         danger_level=danger.level,
         danger_name=danger.name,
         danger_reason=danger.reason,
-        input_digest=start_digest(detail, working_dir, files),
+        input_digest=start_digest(detail, working_dir, files, search_path=search_path),
     )
 
 
@@ -211,16 +216,19 @@ def environment_words(variables: Mapping[str, str], *, danger_rules: DangerRules
     return ("env", *told) if told else ()
 
 
-def start_digest(detail: str, working_dir: str, words: Sequence[str] = ()) -> str:
+def start_digest(detail: str, working_dir: str, words: Sequence[str] = (), *, search_path: str | None = None) -> str:
     """Return the digest of what is allowed to start, and where: SHA-256 in hexadecimal digits.
 
     Args:
         detail: What a person is shown.
         working_dir: Absolute.
         words: Those of a command, of which the files that it names count with what is in them, such as its script.
+        search_path: Where its program is looked up, which counts as well; None where that is not known yet.
     """
     digest = hashlib.sha256(f"{detail}\0{working_dir}".encode("utf-8", "surrogateescape"))
-    named = [Path(working_dir, word.rpartition("=")[2]) for word in words[:_MOST_WORDS] if "\0" not in word]
+    program = shutil.which(words[0], path=search_path) if words and search_path and "/" not in words[0] else None
+    named = [] if program is None else [Path(program).resolve()]
+    named += [Path(working_dir, word.rpartition("=")[2]) for word in words[:_MOST_WORDS] if "\0" not in word]
     for file in named:
         with contextlib.suppress(OSError, ValueError), open_at_once(file) as opened:
             content = opened.read(_LARGEST_FILE_BYTES)

@@ -85,7 +85,7 @@ class Starter:
         execution = claimed.execution
         name = session_name(execution)
         try:
-            await require_as_queued(claimed, approvals=self._approvals, danger_rules_file=self._paths.danger_rules_file)
+            await require_as_queued(claimed, approvals=self._approvals, paths=self._paths)
             made = await self._worktrees.make(claimed, settings.worktrees)
             placed = await self._walls.choose(made.claimed)
             self._on_placed(placed)

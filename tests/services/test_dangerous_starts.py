@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -216,6 +217,33 @@ async def test_a_script_that_changed_after_it_was_allowed_does_not_start(
     assert [one.status for one in ended] == [ExecutionStatus.FAILED] * 2
     assert all("is not what was allowed any more" in str(one.error) for one in ended)
     assert script.exists()
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_a_program_that_changed_after_it_was_allowed_does_not_start(
+    services: Services, workspace: Workspace, live_home: LiveHome, is_changed: bool
+) -> None:
+    place = live_home.folder / "programs"
+    place.mkdir()
+    program = place / "rm"
+    program.write_text("#!/bin/sh\necho as allowed\n")
+    program.chmod(0o700)
+    await services.queue.pause(actor=USER_ACTOR)
+    task = await add_command(services, workspace, "rm", "-r", "src")
+    environ = {"PATH": f"{place}:{os.environ['PATH']}", "HOME": os.environ["HOME"]}
+    own = Actor(type=ActorType.AGENT, id=(await services.queue.run(task.id, actor=USER_ACTOR)).id)
+    await services.queue.stop(task.id, actor=USER_ACTOR)
+    execution = await services.queue.run(task.id, actor=own, environ=environ)
+    (asked,) = await services.approvals.inbox(workspace.id)
+    await services.approvals.allow(asked.approval.id, actor=USER_ACTOR, seen_digest=asked.approval.input_digest)
+
+    if is_changed:
+        program.write_text("#!/bin/sh\necho something else\n")
+    await services.queue.resume(actor=USER_ACTOR)
+    ended = await services.queue.wait(execution.id)
+
+    assert ended.status is (ExecutionStatus.FAILED if is_changed else ExecutionStatus.SUCCEEDED), ended.error
+    assert ("is not what was allowed any more" in str(ended.error)) is is_changed
 
 
 async def test_what_became_dangerous_while_it_waited_does_not_start_by_itself(

@@ -387,11 +387,11 @@ class WorkerLoop:
     # Looking
 
     async def _rest(self) -> None:
-        """Wait for a client's word, or for the poll; what a client wrote that died before its word is found in half."""
+        """Wait for a client's word, or for the poll; what a client wrote that died before that is found in a quarter."""
         interval_s = self._settings.worker.poll_interval_s
         poll_in_s = self._polled_at + interval_s - time.monotonic()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(poll_in_s, interval_s / 2)):
+            async with asyncio.timeout(min(poll_in_s, interval_s / 4)):
                 await self._look.answer()
 
     async def _look_for_news(self) -> None:

@@ -87,6 +87,7 @@ class Starter:
         try:
             await require_as_queued(claimed, approvals=self._approvals, paths=self._paths)
             made = await self._worktrees.make(claimed, settings.worktrees)
+            self._on_placed(made.claimed)
             placed = await self._walls.choose(made.claimed)
             self._on_placed(placed)
             await self._look_before(placed)

@@ -387,7 +387,7 @@ class WorkerLoop:
     # Looking
 
     async def _rest(self) -> None:
-        """Wait for a client's word, or for the poll; what a client wrote that died before that is found in a quarter."""
+        """Wait for a client's word, or the poll; what one wrote that died before its word is found in a quarter."""
         interval_s = self._settings.worker.poll_interval_s
         poll_in_s = self._polled_at + interval_s - time.monotonic()
         with contextlib.suppress(TimeoutError):

@@ -88,18 +88,19 @@ def read_stop_times(path: Path) -> tuple[StopTime, ...]:
 def late_stops(times: Sequence[StopTime], actions: Actions) -> Iterator[str]:
     """Yield each stop that took too long, for no other reason than the worker's own."""
     stops = [one for one in times if one.is_stop and one.is_undisturbed(actions)]
-    late = {}
+    late: list[tuple[float, str]] = []
     for one in stops:
         if one.recorded_s > RECORDED_S:
             yield f"{one.execution_id}: a client waited {one.recorded_s:.2f} s for the row of its {one.type}"
         delivered_s = one.seconds - one.recorded_s
         if delivered_s - one.waited_s > PROMPT_S:
-            late[delivered_s - one.waited_s] = (
+            told = (
                 f"{one.execution_id}: a {one.type} of {one.asked_at:.3f} took {delivered_s:.2f} s, of which worker "
                 f"{one.worker_pid} waited {one.waited_s:.2f} s for a core"
             )
-    if len(late) * _LATE_OF > max(len(stops), _LATE_OF) or max(late, default=0.0) > _LATEST_S:
-        yield from late.values()
+            late.append((delivered_s - one.waited_s, told))
+    if len(late) * _LATE_OF > max(len(stops), _LATE_OF) or max(late, default=(0.0, ""))[0] > _LATEST_S:
+        yield from (told for _, told in late)
 
 
 def percentiles_text(times: Sequence[StopTime]) -> str:

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from benchmarks.chaos.actions import Actions
 
 PROMPT_S: Final = 1.0
-"""Nearly no stop may take longer than that from its row on."""
-_LATEST_S: Final = 3.0
-"""None may take longer than that, also where the machine gave its cores to others."""
-_LATE_OF: Final = 20
-"""Of so many stops one may be late: of a machine that others use too, not every wait is seen."""
+"""No stop may take longer than that from its row on."""
 RECORDED_S: Final = 5.0
 """No client may wait longer than that for its row, which includes its own wait for a core."""
 _LOOK_EVERY_S: Final = 0.01
@@ -87,20 +83,17 @@ def read_stop_times(path: Path) -> tuple[StopTime, ...]:
 
 def late_stops(times: Sequence[StopTime], actions: Actions) -> Iterator[str]:
     """Yield each stop that took too long, for no other reason than the worker's own."""
-    stops = [one for one in times if one.is_stop and one.is_undisturbed(actions)]
-    late: list[tuple[float, str]] = []
-    for one in stops:
+    for one in times:
+        if not one.is_stop or not one.is_undisturbed(actions):
+            continue
         if one.recorded_s > RECORDED_S:
             yield f"{one.execution_id}: a client waited {one.recorded_s:.2f} s for the row of its {one.type}"
         delivered_s = one.seconds - one.recorded_s
         if delivered_s - one.waited_s > PROMPT_S:
-            told = (
+            yield (
                 f"{one.execution_id}: a {one.type} of {one.asked_at:.3f} took {delivered_s:.2f} s, of which worker "
                 f"{one.worker_pid} waited {one.waited_s:.2f} s for a core"
             )
-            late.append((delivered_s - one.waited_s, told))
-    if len(late) * _LATE_OF > max(len(stops), _LATE_OF) or max(late, default=(0.0, ""))[0] > _LATEST_S:
-        yield from (told for _, told in late)
 
 
 def percentiles_text(times: Sequence[StopTime]) -> str:

@@ -20,7 +20,7 @@ from agentmon.worker.approving import Approver
 from agentmon.worker.archiving import archive_old_cards
 from agentmon.worker.budget_guarding import BudgetGuard
 from agentmon.worker.change_recording import RECORDED_WITHIN_S, ChangeRecorder
-from agentmon.worker.commands import hand_on_commands
+from agentmon.worker.commands import CommandDelivery
 from agentmon.worker.finalizing import END_STEPS, EndStep, Finalizer
 from agentmon.worker.follow_ups import FollowUps
 from agentmon.worker.following import Following
@@ -60,6 +60,7 @@ _BUSY_CYCLE_S_PER_RUN: Final = 0.002
 _LONGEST_BUSY_CYCLE_S: Final = 0.25
 """With many runs the news of several are taken together: a transaction for each would cost most of a core."""
 _LEFTOVERS_HANG_AFTER_S: Final = 300.0
+_NOTED_WITHIN_S: Final = 2.0
 """A git that outlived what was killed comes to its end first."""
 _LONGEST_PAUSE_S: Final = 5.0
 """Whoever frees the database or the disk wants to see that runs go on."""
@@ -111,10 +112,18 @@ class WorkerLoop:
         self._approver = Approver(
             approvals=repositories.approvals, rules=repositories.approval_rules, watch=self._watch, clock=clock
         )
-        self._screens = ScreenWatch(
+        self._screens = screens = ScreenWatch(
             tmux=tmux, watch=self._watch, activity=repositories.activity, paths=paths, clock=clock
         )
-        screens = self._screens
+        self._delivery = CommandDelivery(
+            live=repositories.live,
+            watch=self._watch,
+            screens=screens,
+            activity=repositories.activity,
+            worker_id=self.worker_id,
+            clock=clock,
+            complain=self._complain,
+        )
         self._recorder = recorder = ChangeRecorder(
             changes=repositories.changes, paths=paths, clock=clock, watch=self._watch
         )
@@ -144,8 +153,10 @@ class WorkerLoop:
                 paths=paths,
             ).find,
             steps=(
-                EndStep("its conversation", screens.lacks_conversation, screens.look_for_last_time, limit_s=10.0),
-                EndStep("its result", screens.lacks_result, screens.look_for_result, limit_s=10.0),
+                EndStep(
+                    "its conversation", self._screens.lacks_conversation, self._screens.look_for_last_time, limit_s=10.0
+                ),
+                EndStep("its result", self._screens.lacks_result, self._screens.look_for_result, limit_s=10.0),
                 *END_STEPS,
                 self._worktrees.end_step,
                 EndStep("its changes", recorder.is_due, recorder.record, limit_s=RECORDED_WITHIN_S),
@@ -206,6 +217,7 @@ class WorkerLoop:
         self._supervisor = Supervisor(clock=clock, on_failure=self._note_failure, on_change=self._loops_changed.set)
         self._look = _Bell()
         self._commands = _Bell()
+        self._deliveries = _Bell()
         self._journals = _Bell()
         self._ends = _Bell()
         self._approvals = _Bell()
@@ -221,7 +233,6 @@ class WorkerLoop:
         self._spending_lock = asyncio.Lock()
         self._seen_version: int | None = None
         self._may_rules_differ = True
-        self._has_undelivered = True
         self._polled_at = float("-inf")
         self._journals_read_at = float("-inf")
         self._removed_logs_at = float("-inf")
@@ -241,6 +252,10 @@ class WorkerLoop:
                 for task in (*loops, *self._finishing):
                     task.cancel()
         finally:
+            # An agent in its own screen would be told again by the next worker.
+            with contextlib.suppress(StoreError, TimeoutError):
+                async with asyncio.timeout(_NOTED_WITHIN_S):
+                    await self._delivery.note()
             await self._telemetry.close()
             asyncio.get_running_loop().remove_reader(self._wake.fileno())
 
@@ -252,6 +267,7 @@ class WorkerLoop:
         return {
             "report": self._report(),
             "commands": self._keep("commands", self._hand_on_commands, self._commands),
+            "deliveries": self._keep("deliveries", self._delivery.settle, self._deliveries),
             "work": self._work(group),
             "look at screens": keep(Turn("screens of agents", self._look_at_screens), rest=self._screens.rest),
             "calls": keep(Turn("tool calls of own screens", calls.follow), rest=calls.rest),
@@ -430,8 +446,10 @@ class WorkerLoop:
             self._ends.set()
         if self._settings.approvals.timeout_s:
             self._approvals.set()
-        if self._has_undelivered:
+        if self._delivery.has_unwritten:
             self._commands.set()
+        if self._delivery.has_unsettled:
+            self._deliveries.set()
         if self._scheduler.is_due:
             self._schedules.set()
         if self._hosts.has_waiting:
@@ -454,16 +472,9 @@ class WorkerLoop:
     # Turns
 
     async def _hand_on_commands(self) -> None:
-        self._has_undelivered = True
-        self._has_undelivered = not await hand_on_commands(
-            self._repositories.live,
-            self._watch,
-            self._screens,
-            self._repositories.activity,
-            self.worker_id,
-            self._clock,
-            self._complain,
-        )
+        self._deliveries.set()
+        await self._delivery.hand_on()
+        self._deliveries.set()
 
     async def _rest_of_journals(self) -> None:
         """Wait for news, and with many runs for those of others too."""

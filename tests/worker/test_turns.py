@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentmon.domain.executions import ClaimedExecution, ExecutionProgress
+    from agentmon.domain.ids import CommandId
     from agentmon.runners.execution_folder import ExecutionFolder
     from agentmon.store.ingest import Recorded
     from agentmon.worker.watching import Watched
@@ -265,6 +266,40 @@ async def test_a_command_that_cannot_be_written_says_why_and_holds_up_no_other(t
                     return await place.services.database.read(_count_told) == 1
 
                 await until(has_told)
+
+
+async def test_a_stop_is_handed_on_while_another_command_waits_to_be_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_free, noted = asyncio.Event(), list[str]()
+    note = LiveExecutionRepository.mark_delivered
+
+    async def note_late(self: LiveExecutionRepository, command_ids: Sequence[CommandId], *, at: datetime) -> None:
+        await is_free.wait()
+        noted.extend(command_ids)
+        await note(self, command_ids, at=at)
+
+    monkeypatch.setattr(LiveExecutionRepository, "mark_delivered", note_late)
+    async with stored(tmp_path) as place:
+        (first, first_folder), (second, second_folder) = await claim(place), await claim(place)
+        for one in (first_folder, second_folder):
+            write_journal(one, STARTED)
+        with living_host(first_folder), living_host(second_folder):
+            async with running_loop(place) as loop:
+                await until(lambda: _is_watched(loop, second.execution.id))
+                await ask_to_stop(place, first)
+                await until(lambda: _has_command(first_folder, CommandType.STOP))
+                await ask_to_stop(place, second)
+                await until(lambda: _has_command(second_folder, CommandType.STOP))
+                assert noted == []
+
+                is_free.set()
+
+                async def has_noted() -> bool:
+                    return len(noted) == 2 and not await loop._delivery._undelivered()
+
+                await until(has_noted)
+        assert len(set(noted)) == 2
 
 
 async def test_messages_that_one_run_does_not_take_hold_up_no_other(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def ensure_worker(
 
 def _start(paths: Paths, environ: dict[str, str]) -> None:
     # A worker that is started from inside a run must not pass for a part of that run.
-    for name in ("TMUX", "TMUX_PANE", "AGENTMON_EXECUTION_ID"):
+    for name in ("TMUX", "TMUX_PANE", "AGENTMON_EXECUTION_ID", "AGENTMON_CALLS", "AGENTMON_CALLED"):
         environ.pop(name, None)
     logged_bytes = _size(paths.worker_log)
     try:

@@ -122,25 +122,33 @@ async def ask(
     absolute = Path(program) if Path(program).is_absolute() else Path.cwd() / program
     marker = new_id()
     chosen = _environment(environ, absolute) | {_MARKER: marker}
+    try:
+        # A box that is ended by force leaves it.
+        scratch = tempfile.TemporaryDirectory(
+            prefix="agentmon-probe-", dir=chosen["TMPDIR"], ignore_cleanup_errors=True
+        )
+    except OSError as error:
+        return ProbeAnswer(output="", exit_code=None, problem=f"could not be started: {error}")
+    with scratch as folder:
+        home = environ.get("HOME") or str(Path.home())
+        return await _ask((folder, home, str(absolute), *words), chosen, timeout_s, marker)
+
+
+async def _ask(told_box: Sequence[str], environ: Mapping[str, str], timeout_s: float, marker: str) -> ProbeAnswer:
     told, telling = os.pipe()
-    scratch = tempfile.mkdtemp(prefix="agentmon-probe-", dir=chosen["TMPDIR"])
     try:
         box = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", str(_BOX), str(telling), str(_MOST_OF_BOX), str(timeout_s), scratch),
-            environ.get("HOME") or str(Path.home()),
-            str(absolute),
-            *words,
+            *(sys.executable, "-I", "-S", str(_BOX), str(telling), str(_MOST_OF_BOX), str(timeout_s), *told_box),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            env=chosen,
+            env=environ,
             cwd="/",
             start_new_session=True,
             pass_fds=(telling,),
         )
     except (OSError, ValueError) as error:
         os.close(told)
-        await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
         return ProbeAnswer(output="", exit_code=None, problem=f"could not be started: {error}")
     finally:
         os.close(telling)
@@ -148,7 +156,7 @@ async def ask(
         return await _listen(box, told, timeout_s)
     finally:
         os.close(told)
-        await asyncio.shield(_end(box, marker, scratch))
+        await asyncio.shield(_end(box, marker))
 
 
 async def _listen(box: asyncio.subprocess.Process, told: int, timeout_s: float) -> ProbeAnswer:
@@ -190,16 +198,8 @@ def _answer(output: str, report: Mapping[str, object], timeout_s: float) -> Prob
             return ProbeAnswer(output=output, exit_code=None, problem="was ended before it had answered")
 
 
-async def _end(box: asyncio.subprocess.Process, marker: str, scratch: str) -> None:
+async def _end(box: asyncio.subprocess.Process, marker: str) -> None:
     """Let the box end what it holds; when it does not, end both, and what carries the mark anywhere."""
-    try:
-        await _end_processes(box, marker)
-    finally:
-        # A box that was ended by force leaves it.
-        await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
-
-
-async def _end_processes(box: asyncio.subprocess.Process, marker: str) -> None:
     if box.stdin is not None:
         box.stdin.close()
     try:

@@ -41,7 +41,7 @@ class _Call:
 
     def __init__(self, line: _socket.socket) -> None:
         self.line = line
-        self.content = b""
+        self.content = bytearray()
         self.files: list[int] = []
         self.pid: int | None = None
 
@@ -188,7 +188,8 @@ class Calls:
 
 def _receive(line: _socket.socket) -> tuple[bytes, list[int], bool]:
     """Return what came, the files that came with it, and whether these are all."""
-    content, messages, flags, _ = line.recvmsg(_PIECE_BYTES, _socket.CMSG_SPACE(4 * _STANDARD_FILES))
+    room = _socket.CMSG_SPACE(4 * _STANDARD_FILES)
+    content, messages, flags, _ = line.recvmsg(_PIECE_BYTES, room, _socket.MSG_CMSG_CLOEXEC)
     files: list[int] = []
     for level, kind, data in messages:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:

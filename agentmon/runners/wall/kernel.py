@@ -174,7 +174,7 @@ def enter(wall: dict[str, object]) -> None:
 
 def _arrange(kernel: Kernel, wall: dict[str, object], writable: list[str] | None) -> list[str]:
     """Mount what hides and what stays, from the root down; return what is still to be kept from writing."""
-    hidden, emptied, copied = (_outermost(_present(wall[name])) for name in ("hidden", "emptied", "copied"))
+    hidden, emptied, copied = (_outermost(_unmoved(wall[name])) for name in ("hidden", "emptied", "copied"))
     staying = {*_present(wall["kept"]), *(writable or ()), *_renamable_above({*hidden, *emptied})}
     taken = {place: kernel.take(place) for place in staying}
     files = {place: kernel.take(os.fsdecode(_NOTHING)) for place in hidden if not os.path.isdir(place)}
@@ -196,9 +196,24 @@ def _arrange(kernel: Kernel, wall: dict[str, object], writable: list[str] | None
 
 
 def _present(places: object) -> list[str]:
-    """Return those that are there; what has become a link since it was planned is not."""
-    told = {place for place in places if isinstance(place, str)} if isinstance(places, list) else set()
-    return [one for one in told if os.path.lexists(one) and os.path.realpath(one) == one]
+    """Return those that are there; what has become a link since it was planned stands for nothing that was meant."""
+    return [one for one in _texts(places) if os.path.lexists(one) and os.path.realpath(one) == one]
+
+
+def _unmoved(places: object) -> list[str]:
+    """Return those that are there, as ``_present`` does; what has become a link has put aside what is to be hidden.
+
+    Raises:
+        OSError: One has.
+    """
+    for place in _texts(places):
+        if os.path.realpath(place) != place:
+            raise OSError(errno.ELOOP, "what it hides was moved while it started", place)
+    return _present(places)
+
+
+def _texts(places: object) -> set[str]:
+    return {place for place in places if isinstance(place, str)} if isinstance(places, list) else set()
 
 
 def _outermost(places: list[str]) -> list[str]:

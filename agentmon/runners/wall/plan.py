@@ -103,7 +103,6 @@ def plan_wall(
         tmux.mkdir(mode=0o700, exist_ok=True)
     hidden += _real(_database_places(paths.database_path, home))
     wall: dict[str, object] = {
-        "kind": sandbox.value,
         "hidden": hidden,
         "emptied": _real([tmux]),
         "copied": [] if os.getuid() == 0 else _real(_COPIED),

@@ -83,6 +83,15 @@ def test_what_has_become_a_link_since_it_was_planned_is_not_followed(secret: Pat
     assert tell(parts, 'cat "$1/secret" "$2/secret"', str(secret), str(tmp_path / "link")).stdout == ""
 
 
+def test_what_is_to_be_hidden_and_was_moved_keeps_a_run_from_starting(secret: Path, tmp_path: Path) -> None:
+    secret.rename(tmp_path / "moved")
+    secret.symlink_to(tmp_path / "moved")
+
+    told = tell({"hidden": [str(secret)]}, "echo started")
+
+    assert (told.stdout, told.returncode) == ("", 1)
+
+
 def test_what_is_hidden_cannot_be_written_and_nothing_is_made_there(secret: Path) -> None:
     script = 'echo x > "$1/secret"; mkdir "$1/new"; rm -rf "$1"; ls -A "$1"'
 

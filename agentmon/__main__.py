@@ -123,7 +123,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _confine() -> None:
-    """Keep a command that a run behind a wall has called from doing what that run cannot."""
+    """Keep a command that a run in a sandbox has called from doing what that run cannot."""
     from tempfile import gettempdir  # noqa: PLC0415 - each request loads its own part alone
 
     from agentmon.cli.calling import confine  # noqa: PLC0415 - each request loads its own part alone

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from agentmon.domain.sandboxes import Sandbox
 from agentmon.paths import find_paths
-from agentmon.runners.wall.plan import plan_wall
+from agentmon.runners.sandbox.plan import plan_sandbox
 from agentmon.settings import SandboxSettings
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def measure() -> list[Row]:
 def _prepare(folder: Path, *argv: str, sandbox: Sandbox = Sandbox.OFF) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    wall = plan_wall(
+    layout = plan_sandbox(
         sandbox,
         paths=find_paths({"AGENTMON_HOME": str(folder / "home")}),
         environ=os.environ,
@@ -58,7 +58,7 @@ def _prepare(folder: Path, *argv: str, sandbox: Sandbox = Sandbox.OFF) -> Path:
         settings=SandboxSettings.model_validate({}),
         folder=folder,
     )
-    spec = {"execution_id": f"bench-{folder.name}", "argv": argv, "working_dir": "/", "wall": wall}
+    spec = {"execution_id": f"bench-{folder.name}", "argv": argv, "working_dir": "/", "sandbox": layout}
     (folder / "spec.json").write_text(json.dumps(spec))
     (folder / "launch-environment.json").write_text(json.dumps({"PATH": os.environ["PATH"]}))
     return folder
@@ -105,13 +105,13 @@ def _measure_start(folder: Path) -> list[Row]:
             start_s[sandbox].append(int(str(_entries(run)["agent_started"]["at_ms"])) / 1000 - began_ns / 1e9)
             if sandbox is Sandbox.OFF:
                 total_s.append(took_s)
-    start_ms, *walled_ms = (1000 * statistics.median(start_s[sandbox]) for sandbox in Sandbox)
+    start_ms, *sandboxed_ms = (1000 * statistics.median(start_s[sandbox]) for sandbox in Sandbox)
     bare_ms, total_ms = (1000 * statistics.median(times) for times in (bare_s, total_s))
-    walled = zip(list(Sandbox)[1:], walled_ms, strict=True)
+    sandboxed = zip(list(Sandbox)[1:], sandboxed_ms, strict=True)
     return [
         *(
             (f"host: start in the sandbox {name}, more", f"{took - start_ms:.0f} ms", "≤ 30 ms")
-            for name, took in walled
+            for name, took in sandboxed
         ),
         ("python -I -S -c pass", f"{bare_ms:.0f} ms", ""),
         ("host: start to program running", f"{start_ms:.0f} ms", "≤ 30 ms"),

@@ -1,4 +1,4 @@
-"""agentmon behind a wall: each command is handed to the host of the run, which starts it outside of the wall.
+"""agentmon in a sandbox: each command is handed to the host of the run, which starts it outside of the sandbox.
 
 Imported before all else where it is needed, so it imports nothing heavy.
 """
@@ -12,19 +12,19 @@ import sys
 from agentmon.cli import exit_codes
 
 _LONGEST_ANSWER = 100
-_CALLED = "called from behind a sandbox, agentmon"
+_CALLED = "called from a sandbox, agentmon"
 _NEVER = frozenset({"os.exec", "os.spawn", "os.system", "pty.spawn"})
 
 
 def call(place: str, words: list[str], *, written: bytes | None = None) -> int:
-    """Run a command line outside of the wall, with these standard files, and return its exit code.
+    """Run a command line outside of the sandbox, with these standard files, and return its exit code.
 
     Args:
         place: The socket of the run's host.
         words: Without the program's name.
         written: What it finds on its standard input; None for this process's own.
     """
-    import json  # noqa: PLC0415 - what is not behind a wall needs none of these
+    import json  # noqa: PLC0415 - what is not in a sandbox needs none of these
     import socket  # noqa: PLC0415
 
     try:
@@ -44,7 +44,7 @@ def call(place: str, words: list[str], *, written: bytes | None = None) -> int:
             is_forbidden = error.errno in {errno.EACCES, errno.EPERM}
             hint = "the agent's own sandbox forbids it: let it run agentmon outside of that"
             sys.stderr.write(
-                f"error: agentmon cannot be reached from behind the sandbox: {error.strerror}\n"
+                f"error: agentmon cannot be reached from the sandbox: {error.strerror}\n"
                 f"hint: {hint if is_forbidden else 'the run that this belongs to has ended, or its host has'}\n"
             )
             return exit_codes.FAILED
@@ -64,28 +64,28 @@ def _file_of(written: bytes | None) -> int:
 
 
 def is_called() -> bool:
-    """Return whether this process was started for a run that is behind a wall, so that it stands outside of it."""
+    """Return whether this process was started for a run that is in a sandbox, so that it stands outside of it."""
     return "AGENTMON_CALLED" in os.environ
 
 
 def require_not_called(deed: str, *, hint: str) -> None:
-    """Refuse what would let a run reach around its wall.
+    """Refuse what would let a run reach around its sandbox.
 
     Args:
         deed: What is refused, such as ``it writes no files``.
         hint: What to do instead.
 
     Raises:
-        UsageError: A run behind a wall asks.
+        UsageError: A run in a sandbox asks.
     """
     if is_called():
         from agentmon.domain.errors import UsageError  # noqa: PLC0415 - each request loads its own part alone
 
-        raise UsageError(f"called from behind a sandbox, {deed}", hint=hint)
+        raise UsageError(f"called from a sandbox, {deed}", hint=hint)
 
 
 def confine(*, starts: frozenset[str], writes: tuple[str, ...]) -> None:
-    """Let this process, which stands outside of a wall for a run behind it, do no more than it is there for.
+    """Let this process, which stands outside of a sandbox for a run in it, do no more than it is there for.
 
     Args:
         starts: Names of the programs that it may start, beside Python.

@@ -31,7 +31,7 @@ def open_app(folder: str) -> int:
 
 def _why_no_app() -> str:
     if is_called():
-        return "the app does not open from behind a sandbox"
+        return "the app does not open in a sandbox"
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "there is no terminal"
     if os.environ.get("TERM", "") in {"", "dumb"}:

@@ -42,7 +42,7 @@ def print_statusline(words: list[str]) -> int:
     written = _read_input()
     calls = os.environ.get("AGENTMON_CALLS")
     if calls:
-        # Behind a wall the person's own command stays there, and only what it is told of goes out.
+        # In a sandbox the person's own command stays there, and only what it is told of goes out.
         if command and not as_json:
             _print_other(command, written)
         return call(calls, ["statusline", *(["--json"] if as_json else [])], written=written)

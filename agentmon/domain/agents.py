@@ -200,7 +200,7 @@ class Agent:
     isolation: Isolation | None = None
     """Whether its runs get a worktree of their own; None leaves it to the workspace."""
     sandbox: Sandbox | None = None
-    """The wall around its runs; None leaves it to the workspace."""
+    """The sandbox of its runs; None leaves it to the workspace."""
     verify: str | None = None
     """The command that its work has to pass; empty for none, None leaves it to the workspace."""
     env_allowlist: tuple[str, ...] = ()

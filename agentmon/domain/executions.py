@@ -137,7 +137,7 @@ class ExecutionRequest:
     base: str | None = None
     """Where this run works, and from what its worktree is made; None leaves it to the task."""
     sandbox: Sandbox | None = None
-    """The wall that this run has at least; None leaves it to the agent."""
+    """The sandbox that this run has at least; None leaves it to the agent."""
     not_before: datetime | None = None
     """It starts at this time at the earliest."""
     may_wait: bool = False
@@ -259,7 +259,7 @@ class Execution:
     worktree_id: WorktreeId | None = None
     """The worktree of its own; None in the folder itself."""
     sandbox: Sandbox | None = None
-    """The wall around it, once it was started; before, the one that it was asked for with."""
+    """Its sandbox, once it was started; before, the one that it was asked for with."""
     verify_retry: int = 0
     """How often in a row its agent was sent back before it, since a verification had failed."""
     verification: Verdict | None = None
@@ -415,9 +415,9 @@ class ClaimedExecution:
     resumed_ref: str | None = None
     """The agent's own id of the conversation that it goes on with, or with a copy of."""
     workspace_sandbox: Sandbox | None = None
-    """The wall that its workspace asks for."""
+    """The sandbox that its workspace asks for."""
 
     @property
     def sandbox(self) -> Sandbox | None:
-        """The wall that somebody chose for it: for the run, its agent or its workspace; None when nobody did."""
+        """The sandbox that somebody chose for it: for the run, its agent or its workspace; None when nobody did."""
         return self.execution.sandbox or self.agent.sandbox or self.workspace_sandbox

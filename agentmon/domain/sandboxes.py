@@ -1,4 +1,4 @@
-"""The wall around a run: how much of this machine its program sees and writes."""
+"""The sandbox of a run: how much of this machine its program sees and writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentmon.domain.errors import UsageError
 
 
 class Sandbox(StrEnum):
-    """How high the wall is, from none on."""
+    """How strict it is, from none on."""
 
     OFF = "off"
     AGENTMON = "agentmon"
@@ -18,17 +18,17 @@ class Sandbox(StrEnum):
 
 
 def stricter(one: Sandbox | None, other: Sandbox | None) -> Sandbox | None:
-    """Return the higher of two walls; None for neither."""
-    return max((wall for wall in (one, other) if wall is not None), key=list(Sandbox).index, default=None)
+    """Return the stricter of two; None for neither."""
+    return max((told for told in (one, other) if told is not None), key=list(Sandbox).index, default=None)
 
 
 def sandbox_of(stored: object) -> Sandbox | None:
-    """Return what is stored of a wall; None for a word that is none."""
+    """Return what is stored of a sandbox; None for a word that is none."""
     return Sandbox(stored) if isinstance(stored, str) and stored in set(Sandbox) else None
 
 
 def read_sandbox(text: str, *, name: str) -> Sandbox | None:
-    """Return the wall that a person wrote; None for an empty text.
+    """Return the sandbox that a person wrote; None for an empty text.
 
     Args:
         text: One of the words, or nothing.

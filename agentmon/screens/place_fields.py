@@ -1,4 +1,4 @@
-"""The fields of a form that say where runs work: in which worktree, made from what, and behind which wall."""
+"""The fields of a form that say where runs work: in which worktree, made from what, and in which sandbox."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class IsolationField(_WordField):
 
 
 class SandboxField(_WordField):
-    """A list of walls around runs; the first leaves it to somebody else."""
+    """A list of sandboxes; the first leaves it to somebody else."""
 
     def __init__(self, chosen: Sandbox | None, *, default: str) -> None:
         """Make the field; as for ``IsolationField``."""

@@ -15,8 +15,8 @@ from agentmon.domain.errors import AgentmonError, UsageError
 from agentmon.logs.crash_reports import crash_reports
 from agentmon.runners.danger import load_danger_rules
 from agentmon.runners.presets import load_library
+from agentmon.runners.sandbox.trial import find_sandbox_problem
 from agentmon.runners.tmux import Tmux, find_version
-from agentmon.runners.wall.trial import find_wall_problem
 from agentmon.services.findings import Finding, FindingLevel, fine, warning
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class DoctorService:
         return fine("danger rules", f"{len(rules.rules)}{own}")
 
     async def _sandbox(self) -> Finding:
-        problem = await asyncio.to_thread(find_wall_problem)
+        problem = await asyncio.to_thread(find_sandbox_problem)
         if not problem:
             return fine("sandbox", "available; AI agents run in one")
         text = f"none here, agents run without: {problem}"

@@ -200,7 +200,7 @@ class QueueService:
             own_screen: Whether the agent shows its own screen instead of speaking its protocol.
             isolation: Where this run works, other than the task says.
             base: What its worktree is made from, other than the task says.
-            sandbox: The wall around this run, other than the agent's; that of what it goes on with, and of the run that
+            sandbox: The sandbox of this run, other than the agent's; that of what it goes on with, and of the run that
                 asks, is the least.
             also: Agents that do the same, each on a new card that is an alternative to this one; all of them work in
                 worktrees of their own then. ``queued_with`` returns the other runs. Model and permission mode are for
@@ -401,7 +401,7 @@ class QueueService:
     async def _sandbox_for(
         self, actor: Actor, asked: _Asked, agent: Agent, context: InputContext, workspace: Workspace
     ) -> tuple[Sandbox | None, str]:
-        """Return the least wall of a run that an agent asks for, and why that waits for a person; empty for no reason.
+        """Return the least sandbox of a run that an agent asks for, and why it waits for a person; empty for no reason.
 
         It is not lower than that of the agent's own run, nor than what holds for the program or the workspace.
         """

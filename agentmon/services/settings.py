@@ -138,7 +138,7 @@ class SettingsService:
         return load_settings(VerificationSettings, self._paths.settings_file, await self._repository.all())
 
     async def sandbox(self) -> SandboxSettings:
-        """Return what the highest wall lets runs do."""
+        """Return what the strictest sandbox lets runs do."""
         return load_settings(SandboxSettings, self._paths.settings_file, await self._repository.all())
 
     async def execution_columns(self) -> tuple[ExecutionColumn, ...]:

@@ -11,7 +11,7 @@ from agentmon.domain.errors import ConflictError, NotFoundError, UsageError
 from agentmon.domain.sandboxes import Sandbox
 from agentmon.domain.verifications import VerificationStatus
 from agentmon.runners.execution_folder import ExecutionFolder
-from agentmon.runners.wall.plan import plan_wall
+from agentmon.runners.sandbox.plan import plan_sandbox
 from agentmon.services.launch_check import launch_environment
 from agentmon.worker.verifying import command_of, verify
 from agentmon.worker.worktree_making import worktree_variables
@@ -121,8 +121,8 @@ class VerificationService:
         agent = await self._agents.get(execution.agent_id)
         environment = launch_environment(agent, task.input_context, dict(os.environ) if environ is None else environ)
         environment = {**environment, **await worktree_variables(self._worktrees, execution, task)}
-        wall = await asyncio.to_thread(
-            plan_wall,
+        layout = await asyncio.to_thread(
+            plan_sandbox,
             execution.sandbox or Sandbox.OFF,
             paths=self._paths,
             environ=os.environ,
@@ -139,7 +139,7 @@ class VerificationService:
                 folder=ExecutionFolder(Path(execution.log_file_path or folder).parent),
                 working_dir=folder,
                 environment=environment,
-                wall=wall,
+                layout=layout,
                 timeout_s=(await self._settings.verification()).timeout_s,
                 is_stopped=lambda: False,
                 on_output=on_output,

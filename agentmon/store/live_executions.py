@@ -115,7 +115,7 @@ class LiveExecutionRepository:
             return frozenset(ExecutionId(found) for found in (await connection.execute(statement)).scalars())
 
     async def record_sandbox(self, execution_id: ExecutionId, sandbox: Sandbox, *, at: datetime) -> None:
-        """Note the wall that an execution is about to start behind."""
+        """Note the sandbox that an execution is about to start in."""
         executions = tables.executions
         statement = update(executions).where(
             executions.c.id == execution_id, executions.c.status.in_(list(LIVE_STATUSES))

@@ -587,7 +587,7 @@ class ExecutionRow(_Row, table=True):
     base: str | None
     """What was chosen for this run alone; NULL leaves it to its task."""
     sandbox: Sandbox | None = Field(sa_type=word(Sandbox, "sandbox"))
-    """The wall around it, once it was started; before, the one that it was asked for with, NULL for none."""
+    """Its sandbox, once it was started; before, the one that it was asked for with, NULL for none."""
     verify_retry: int = Field(sa_column_kwargs=_ZERO)
     """How often in a row its agent was sent back before it, since a verification had failed."""
     verification_status: VerificationStatus | None = Field(sa_type=word(VerificationStatus, "verification_status"))

@@ -53,7 +53,7 @@ class TaskAuthorRepository:
             return (await connection.execute(_BY_AGENT, {"task_id": task_id})).first() is not None
 
     async def sandbox(self, task_id: TaskId) -> Sandbox | None:
-        """Return the highest wall among the runs of agents that wrote the task; None when no agent did."""
+        """Return the strictest sandbox among the runs of agents that wrote the task; None when no agent did."""
         async with self._database.reading() as connection:
             found = (await connection.execute(_SANDBOXES, {"task_id": task_id})).scalars().all()
         return max((sandbox_of(one) or Sandbox.OFF for one in found), key=list(Sandbox).index, default=None)

@@ -30,6 +30,7 @@ from agentmon.worker.merge_finishing import MergeFinisher
 from agentmon.worker.notifying import Notifier
 from agentmon.worker.overlap_watching import OverlapWatch
 from agentmon.worker.retention import remove_old_logs
+from agentmon.worker.sandbox_choosing import SandboxChooser
 from agentmon.worker.scheduling import Scheduler
 from agentmon.worker.screen_watching import ScreenWatch
 from agentmon.worker.settings_in_force import read_settings
@@ -39,7 +40,6 @@ from agentmon.worker.sweeping import sweep_environments
 from agentmon.worker.telemetry_receiver import TelemetryReceiver
 from agentmon.worker.thinning import Thinner
 from agentmon.worker.verifying import Verifier
-from agentmon.worker.walls import Walls
 from agentmon.worker.watching import Watch
 from agentmon.worker.worktree_making import WorktreeMaker
 
@@ -196,7 +196,7 @@ class WorkerLoop:
                 paths=paths,
                 worker_id=self.worker_id,
                 clock=clock,
-                walls=Walls(live=repositories.live, authors=repositories.task_authors, clock=clock),
+                sandboxes=SandboxChooser(live=repositories.live, authors=repositories.task_authors, clock=clock),
                 look_before=recorder.begin,
                 telemetry_target=self._telemetry.target_of,
             ),

@@ -18,8 +18,8 @@ from agentmon.runners.adapters.prompt import model_of, own_environment, permissi
 from agentmon.runners.adapters.template import check_arguments
 from agentmon.runners.environment import select_environment
 from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.sandbox.plan import CALLS_VARIABLE, calls_environment, calls_socket, plan_sandbox
 from agentmon.runners.telemetry_launch import TelemetryLaunch, telemetry_launch
-from agentmon.runners.wall.plan import CALLS_VARIABLE, calls_environment, calls_socket, plan_wall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +87,7 @@ def prepare(
         claimed: What is to run.
         paths: Where its folder is.
         settings: How long it gets to end.
-        sandbox_settings: What the highest wall lets it do.
+        sandbox_settings: What the strictest sandbox lets it do.
         telemetry: Where an agent in its own screen is to send its telemetry; one that is spoken to in a protocol tells
             its answers there.
         variables: What the program is told beside its environment.
@@ -110,7 +110,7 @@ def prepare(
     if config is not None and execution.mode.is_conversation:
         own = own_environment(claimed.agent, execution.args)
     told = {"TERM": "xterm-256color"} | own | dict(launch.environment) | dict(environment) | dict(variables)
-    wall = plan_wall(
+    layout = plan_sandbox(
         execution.sandbox or Sandbox.OFF,
         paths=paths,
         environ=os.environ,
@@ -120,7 +120,7 @@ def prepare(
         folder=folder.path,
     )
     told.pop(CALLS_VARIABLE, None)
-    if wall is not None:
+    if layout is not None:
         told[CALLS_VARIABLE] = calls_socket(paths)
     folder.write_launch_environment(told | {"AGENTMON_EXECUTION_ID": execution.id})
     folder.write_spec(
@@ -138,8 +138,8 @@ def prepare(
             "columns": COLUMNS,
             "rows": ROWS,
             "continues_log": continues_log,
-            "wall": wall,
-            "calls_environment": {} if wall is None else calls_environment(paths, os.environ),
+            "sandbox": layout,
+            "calls_environment": {} if layout is None else calls_environment(paths, os.environ),
         }
         | ({"conversation": _conversation(claimed)} if execution.mode.is_protocol else {})
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.runners.execution_folder import open_descriptor
-from agentmon.runners.wall.trial import behind
+from agentmon.runners.sandbox.plan import in_sandbox
 from agentmon.threads import in_daemon_thread
 from agentmon.worker.strays import end_strays
 
@@ -104,7 +104,7 @@ async def run_project_command(
     *,
     working_dir: str,
     environment: Mapping[str, str],
-    wall: Mapping[str, object] | None = None,
+    layout: Mapping[str, object] | None = None,
     execution_id: ExecutionId,
     log: CommandLog,
     timeout_s: float,
@@ -117,7 +117,7 @@ async def run_project_command(
         command: For ``/bin/sh``.
         working_dir: Absolute.
         environment: All variables but the marker of the run, by which its processes are found after a kill.
-        wall: What it runs behind; None for nothing.
+        layout: What it runs in; None for nothing.
         execution_id: The run that it belongs to.
         log: Gets both outputs.
         timeout_s: After that it is ended.
@@ -128,7 +128,7 @@ async def run_project_command(
         OSError: It cannot be started; the folder may be gone.
     """
     process = await asyncio.create_subprocess_exec(
-        *behind(wall, ("/bin/sh", "-c", command)),
+        *in_sandbox(layout, ("/bin/sh", "-c", command)),
         cwd=working_dir,
         env={**environment, "AGENTMON_EXECUTION_ID": execution_id},
         stdin=asyncio.subprocess.DEVNULL,

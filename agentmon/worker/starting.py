@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from agentmon.runners.tmux import Tmux
     from agentmon.store.approvals import ApprovalRepository
     from agentmon.store.live_executions import LiveExecutionRepository
+    from agentmon.worker.sandbox_choosing import SandboxChooser
     from agentmon.worker.settings_in_force import SettingsInForce
-    from agentmon.worker.walls import Walls
     from agentmon.worker.worktree_making import WorktreeMaker
 
 _log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Starter:
         paths: Paths,
         worker_id: WorkerId,
         clock: Clock,
-        walls: Walls,
+        sandboxes: SandboxChooser,
         look_before: Callable[[ClaimedExecution], Awaitable[None]],
         telemetry_target: Callable[[ExecutionId], TelemetryTarget | None] = lambda _: None,
     ) -> None:
@@ -71,7 +71,7 @@ class Starter:
         self._paths = paths
         self._worker_id = worker_id
         self._clock = clock
-        self._walls = walls
+        self._sandboxes = sandboxes
         self._look_before = look_before
         self._telemetry_target = telemetry_target
 
@@ -88,7 +88,7 @@ class Starter:
             await require_as_queued(claimed, approvals=self._approvals, paths=self._paths)
             made = await self._worktrees.make(claimed, settings.worktrees)
             self._on_placed(made.claimed)
-            placed = await self._walls.choose(made.claimed)
+            placed = await self._sandboxes.choose(made.claimed)
             self._on_placed(placed)
             await self._look_before(placed)
             target = self._telemetry_target(execution.id)

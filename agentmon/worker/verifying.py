@@ -21,7 +21,7 @@ from agentmon.domain.verifications import VerificationStatus
 from agentmon.logs.line_text import plain_text
 from agentmon.runners.execution_folder import ExecutionFolder, open_at_once, open_descriptor
 from agentmon.runners.locks import is_locked
-from agentmon.runners.wall.plan import plan_wall
+from agentmon.runners.sandbox.plan import plan_sandbox
 from agentmon.threads import in_daemon_thread
 from agentmon.worker.file_trust import read_trusted_verification, require_trusted
 from agentmon.worker.finalizing import EndStep
@@ -130,8 +130,8 @@ class Verifier:
             return None
         chosen = await in_daemon_thread(partial(environment_of, claimed, watched.folder), name="environment")
         environment = {**chosen, **await self._worktrees.variables(claimed)}
-        wall = partial(
-            plan_wall,
+        layout = partial(
+            plan_sandbox,
             claimed.execution.sandbox or Sandbox.OFF,
             paths=self._paths,
             environ=os.environ,
@@ -147,7 +147,7 @@ class Verifier:
             folder=watched.folder,
             working_dir=working_dir_of(claimed),
             environment=environment,
-            wall=await in_daemon_thread(wall, name="wall"),
+            layout=await in_daemon_thread(layout, name="sandbox"),
             timeout_s=self._settings().verification.timeout_s,
             is_stopped=lambda: watched.folder.has_stop,
             clock=self._clock,
@@ -203,7 +203,7 @@ async def verify(
     folder: ExecutionFolder,
     working_dir: str,
     environment: Mapping[str, str],
-    wall: Mapping[str, object] | None,
+    layout: Mapping[str, object] | None,
     timeout_s: float,
     is_stopped: Callable[[], bool],
     on_output: Callable[[bytes], None] | None = None,
@@ -232,7 +232,7 @@ async def verify(
                     command,
                     working_dir=working_dir,
                     environment=environment,
-                    wall=wall,
+                    layout=layout,
                     execution_id=execution_id,
                     log=log,
                     timeout_s=timeout_s,

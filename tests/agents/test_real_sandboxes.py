@@ -1,4 +1,4 @@
-"""Real agents behind each wall: they work, keep their own things, call agentmon, and see and write nothing else."""
+"""Real agents in each sandbox: they work, keep their own things, call agentmon, and see and write nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from agentmon.domain.activity import Activity
 from agentmon.domain.sandboxes import Sandbox
-from agentmon.runners.wall.trial import find_wall_problem
+from agentmon.runners.sandbox.trial import find_sandbox_problem
 from agentmon.services.actors import USER_ACTOR
 from tests.agents.drive import require_succeeded
 from tests.agents.test_real_limits import shell, steps
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.agents,
-    pytest.mark.skipif(bool(find_wall_problem()), reason="this machine gives an ordinary user no wall"),
+    pytest.mark.skipif(bool(find_sandbox_problem()), reason="this machine gives an ordinary user no sandbox"),
 ]
 
 
 @pytest.mark.parametrize("sandbox", [Sandbox.AGENTMON, Sandbox.PROJECT])
-async def test_an_agent_works_behind_a_wall(drive: Drive, sandbox: Sandbox) -> None:
+async def test_an_agent_works_in_a_sandbox(drive: Drive, sandbox: Sandbox) -> None:
     data, outside = drive.services.paths.data_dir, f"/var/lib/agentmon-outside-{drive.project.parent.name}"
     agentmon = shlex.join([sys.executable, "-P", "-m", "agentmon"])
     looks = (
@@ -53,7 +53,7 @@ async def test_an_agent_works_behind_a_wall(drive: Drive, sandbox: Sandbox) -> N
 
 
 @pytest.mark.parametrize("sandbox", [Sandbox.AGENTMON, Sandbox.PROJECT])
-async def test_an_own_screen_works_behind_a_wall(drive: Drive, sandbox: Sandbox) -> None:
+async def test_an_own_screen_works_in_a_sandbox(drive: Drive, sandbox: Sandbox) -> None:
     more = {"permission_mode": "ask"} if drive.agent.slug == "codex" else {}
     task = await drive.add("say hello #mock:plain", capability_key="screen", **more)
 

@@ -1,4 +1,4 @@
-"""Runs behind a wall: what they see of agentmon, what they call of it, and which wall each has."""
+"""Runs in a sandbox: what they see of agentmon, what they call of it, and which sandbox each has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.sandboxes import Sandbox
 from agentmon.domain.tasks import draft_of
 from agentmon.domain.worktrees import Isolation
-from agentmon.runners.wall.trial import find_wall_problem
+from agentmon.runners.sandbox.trial import find_sandbox_problem
 from agentmon.services.actors import USER_ACTOR
 from tests.live_home import add_command, run_to_end
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import Execution
     from agentmon.domain.tasks import Workspace
 
-pytestmark = pytest.mark.skipif(bool(find_wall_problem()), reason="this machine gives an ordinary user no wall")
+pytestmark = pytest.mark.skipif(bool(find_sandbox_problem()), reason="this machine gives an ordinary user no sandbox")
 
 _AGENTMON = shlex.join([sys.executable, "-P", "-m", "agentmon"])
 _WALLS = [Sandbox.AGENTMON, Sandbox.PROJECT]
@@ -96,7 +96,7 @@ async def test_what_is_called_does_no_more_than_the_run_could(services: Services
     assert not [name for name in ("saved", "edited", "exported") if (folder / name).exists()]
 
 
-async def test_what_a_run_behind_a_wall_starts_is_behind_it_too(services: Services, workspace: Workspace) -> None:
+async def test_what_a_run_in_a_sandbox_starts_is_in_it_too(services: Services, workspace: Workspace) -> None:
     script = """
     agentmon task add child --command 'sh -c "touch child-ran"' --json > child
     agentmon run 2 --wait > run 2>&1; echo $? > code
@@ -116,7 +116,7 @@ async def test_what_a_run_behind_a_wall_starts_is_behind_it_too(services: Servic
     assert newest.sandbox is Sandbox.PROJECT
 
 
-async def test_what_an_agent_wrote_runs_behind_its_wall_also_when_a_schedule_starts_it(
+async def test_what_an_agent_wrote_runs_in_its_sandbox_also_when_a_schedule_starts_it(
     services: Services, workspace: Workspace
 ) -> None:
     own = await run_to_end(services, await add_command(services, workspace, "true"), sandbox=Sandbox.PROJECT)
@@ -140,7 +140,7 @@ async def test_nobody_has_to_choose_for_what_an_agent_has_put_on_the_board(
     assert (await run_to_end(services, made)).sandbox is Sandbox.AGENTMON
 
 
-async def test_a_workspace_and_an_agent_say_which_wall_their_runs_have(
+async def test_a_workspace_and_an_agent_say_which_sandbox_their_runs_have(
     services: Services, workspace: Workspace
 ) -> None:
     task = await add_command(services, workspace, "true")
@@ -153,7 +153,7 @@ async def test_a_workspace_and_an_agent_say_which_wall_their_runs_have(
     assert (await run_to_end(services, task, sandbox=Sandbox.OFF)).sandbox is Sandbox.OFF
 
 
-async def test_what_a_run_is_verified_with_is_behind_its_wall(services: Services, workspace: Workspace) -> None:
+async def test_what_a_run_is_verified_with_is_in_its_sandbox(services: Services, workspace: Workspace) -> None:
     looks = f'sh -c "find {services.paths.data_dir} -name agentmon.db > found; touch verified"'
     await services.settings.set("workspace.verify", looks, actor=USER_ACTOR, workspace=workspace)
     task = await add_command(services, workspace, "true", verify=looks)
@@ -168,7 +168,7 @@ async def test_what_a_run_is_verified_with_is_behind_its_wall(services: Services
     assert said(workspace, "found") == ""
 
 
-async def test_work_in_a_worktree_can_be_committed_from_behind_the_highest_wall(
+async def test_work_in_a_worktree_can_be_committed_from_within_the_strictest_sandbox(
     services: Services, workspace: Workspace
 ) -> None:
     root = Path(workspace.root_path)

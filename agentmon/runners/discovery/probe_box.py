@@ -23,7 +23,7 @@ from pathlib import Path
 # Isolated mode leaves out this folder; appended, so that nothing of the package's surroundings hides a standard module.
 sys.path.append(os.path.abspath(__file__).rsplit(os.sep, 4)[0])  # noqa: PTH100 - as the host does
 
-from agentmon.runners.wall.kernel import NEW_MOUNTS, NEW_NETWORK, NEW_PIDS, Kernel
+from agentmon.runners.sandbox.kernel import NEW_MOUNTS, NEW_NETWORK, NEW_PIDS, Kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

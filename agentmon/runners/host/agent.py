@@ -18,7 +18,7 @@ _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _HIGHEST_FILE = 4096
 _IN_FOLDER = b"folder"
 _IN_PROGRAM = b"program"
-_IN_WALL = b"wall"
+_IN_SANDBOX = b"sandbox"
 
 
 class StartError(Exception):
@@ -155,11 +155,11 @@ def _become_program(
             except (OSError, ValueError):
                 pass  # KILL, STOP and those that the C library keeps
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        if spec.wall is not None:
-            place = _IN_WALL
-            from agentmon.runners.wall import kernel  # noqa: PLC0415 - in this process alone, and where it is needed
+        if spec.sandbox is not None:
+            place = _IN_SANDBOX
+            from agentmon.runners.sandbox import kernel  # noqa: PLC0415 - in this process alone, and where it is needed
 
-            kernel.enter(spec.wall)
+            kernel.enter(spec.sandbox)
         place, path = _IN_FOLDER, _encode(spec.working_dir)
         os.chdir(path)
         place, path = _IN_PROGRAM, _encode(spec.argv[0])
@@ -204,7 +204,7 @@ def _encode(text: str) -> bytes:
 def _explain(place: bytes, number: int, encoded_path: bytes, spec: Spec) -> StartError:
     path = encoded_path.decode("utf-8", "replace")
     reason = os.strerror(number)
-    if place == _IN_WALL:
+    if place == _IN_SANDBOX:
         return StartError(f"its sandbox cannot be had here: {reason}; `agentmon doctor` says more", number)
     if place == _IN_FOLDER:
         message = {

@@ -1,4 +1,4 @@
-"""Agentmon's command line for a run behind a wall: called over a socket that the run alone has, started out here.
+"""Agentmon's command line for a run in a sandbox: called over a socket that the run alone has, started out here.
 
 A call is one line of JSON, ``words``, ``folder`` and ``variables``, and with it the caller's three standard files. What
 comes back, once it has ended, is its exit code. Who hangs up ends the call.
@@ -50,7 +50,7 @@ class Calls:
     """Listens for the calls of one run, and looks after what they have started."""
 
     def __init__(self, spec: Spec, folder: str, family: Family) -> None:
-        """Listen where the wall of the specification says so; a run without one is not listened for.
+        """Listen where the sandbox of the specification says so; a run without one is not listened for.
 
         Raises:
             OSError: Its socket cannot be made.
@@ -59,7 +59,7 @@ class Calls:
         self._family = family
         self._open: list[_Call] = []
         self._listener: _socket.socket | None = None
-        if spec.wall is None:
+        if spec.sandbox is None:
             return
         self._path = os.path.join(folder, _NAME)
         try:

@@ -9,7 +9,7 @@ from agentmon.runners.host.lean import signal
 
 MARKER_VARIABLE = "AGENTMON_EXECUTION_ID"
 CALLED_VARIABLE = "AGENTMON_CALLED"
-"""Set for what is started for a run that is behind a wall, outside of it."""
+"""Set for what is started for a run that is in a sandbox, outside of it."""
 
 INTERRUPTS: dict[str, int] = {
     "INT": signal.SIGINT,
@@ -36,8 +36,8 @@ class Spec:
     signals that ask the run to end, in their order; each gets an equal share of ``grace_s``, and what lives then is
     killed. ``conversation`` is what an adapter of ``runners.protocols`` has to know; empty for a program in a terminal.
     ``attempt`` counts the tries of an execution from 0: what was said to the agent of another one is none of its own.
-    An agent whose work is done has ``exit_grace_s`` to end by itself once its input is closed. ``wall`` is what
-    ``runners.wall.kernel`` takes, None for no wall; what is called from behind it gets ``calls_environment``.
+    An agent whose work is done has ``exit_grace_s`` to end by itself once its input is closed. ``sandbox`` is what
+    ``runners.sandbox.kernel`` takes, None for no sandbox; what is called from within it gets ``calls_environment``.
     """
 
     __slots__ = (
@@ -55,8 +55,8 @@ class Spec:
         "mode",
         "notify_socket",
         "rows",
+        "sandbox",
         "timeout_s",
-        "wall",
         "working_dir",
     )
 
@@ -75,7 +75,7 @@ class Spec:
         self.interrupt = _interrupt(document)
         self.notify_socket = _text(document, "notify_socket", "")
         self.columns = min(_MAX_DIMENSION, int(_number(document, "columns", 80.0)) or 80)
-        self.wall = _wall(document)
+        self.sandbox = _sandbox(document)
         self.calls_environment = _variables(document.get("calls_environment", {}), "spec.json: calls_environment")
         self.rows = min(_MAX_DIMENSION, int(_number(document, "rows", 24.0)) or 24)
 
@@ -124,12 +124,12 @@ def _variables(told: object, where: str) -> dict[str, str]:
     return environment
 
 
-def _wall(document: dict[str, object]) -> dict[str, object] | None:
-    wall = document.get("wall")
-    if wall is not None and not isinstance(wall, dict):
-        message = "spec.json: wall must be an object"
+def _sandbox(document: dict[str, object]) -> dict[str, object] | None:
+    layout = document.get("sandbox")
+    if layout is not None and not isinstance(layout, dict):
+        message = "spec.json: sandbox must be an object"
         raise SpecError(message)
-    return wall
+    return layout
 
 
 def _read_mapping(path: str) -> dict[str, object]:

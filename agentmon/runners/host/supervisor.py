@@ -66,7 +66,7 @@ class Supervisor:
         self._pause = Pause(self._family, journal, self._time_limit)
         self._attachment = Attachment(self._family.outsiders.add)
         self._calls: Calls | None = None
-        """What a program behind a wall calls agentmon by."""
+        """What a program in a sandbox calls agentmon by."""
         now = time.monotonic()
         self._pane = Pane(self._attachment, now)
         self._progress = Progress()
@@ -145,14 +145,14 @@ class Supervisor:
             self._line.obey(self._early_commands.pop(0))
 
     def _listen_for_calls(self) -> None:
-        if self._spec.wall is None:
+        if self._spec.sandbox is None:
             return
-        from agentmon.runners.host.calls import Calls  # noqa: PLC0415 - a run without a wall needs none of it
+        from agentmon.runners.host.calls import Calls  # noqa: PLC0415 - a run without a sandbox needs none of it
 
         try:
             self._calls = Calls(self._spec, self._folder, self._family)
         except OSError as error:
-            message = f"nothing could be called from behind its sandbox: {error.strerror}"
+            message = f"agentmon could not be called from its sandbox: {error.strerror}"
             raise agents.StartError(message, error.errno) from error
 
     def _connect(self, variables: dict[str, str]) -> Pump | Conversation:

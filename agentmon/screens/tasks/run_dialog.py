@@ -54,7 +54,7 @@ class RunChoice:
     base: str | None = None
     """Where it works, and what its worktree is made from; None leaves it to the task."""
     sandbox: Sandbox | None = None
-    """The wall around it; None leaves it to the agent."""
+    """Its sandbox; None leaves it to the agent."""
     also: tuple[str, ...] = ()
     """Agents that do the same, each on a card of its own."""
 

@@ -1,4 +1,4 @@
-"""Calls from behind a wall: each is started outside, with the caller's files, and ends with whoever called."""
+"""Calls from within a sandbox: each is started outside, with the caller's files, and ends with whoever called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.runners.wall.trial import find_wall_problem
+from agentmon.runners.sandbox.trial import find_sandbox_problem
 from tests.runners.host.host_runs import find_processes_with
 from tests.waiting import DEADLINE_S, wait_for
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from tests.runners.host.conftest import PrepareRun
     from tests.runners.host.host_runs import HostRun
 
-pytestmark = pytest.mark.skipif(bool(find_wall_problem()), reason="this machine gives an ordinary user no wall")
+pytestmark = pytest.mark.skipif(bool(find_sandbox_problem()), reason="this machine gives an ordinary user no sandbox")
 
 
 @pytest.fixture
-def walled(prepare_run: PrepareRun, tmp_path: Path) -> Iterator[HostRun]:
-    """Yield a run behind a wall whose program waits; its calls are about a board of their own."""
-    wall: dict[str, object] = {name: [] for name in ("hidden", "emptied", "copied", "kept")}
+def sandboxed(prepare_run: PrepareRun, tmp_path: Path) -> Iterator[HostRun]:
+    """Yield a run in a sandbox whose program waits; its calls are about a board of their own."""
+    layout: dict[str, object] = {name: [] for name in ("hidden", "emptied", "copied", "kept")}
     run = prepare_run(
         *("sh", "-c", "echo ready; sleep 1000"),
-        wall={**wall, "writable": None, "socket": None, "has_network": True},
+        sandbox={**layout, "writable": None, "socket": None, "has_network": True},
         calls_environment={"AGENTMON_HOME": str(tmp_path / "home")},
     ).start()
     run.wait_for_output(b"ready")
@@ -60,24 +60,24 @@ def answer(line: socket.socket) -> bytes:
     return told
 
 
-def test_a_call_has_the_files_of_the_caller_and_its_exit_code_comes_back(walled: HostRun, tmp_path: Path) -> None:
-    with (tmp_path / "said").open("wb+") as said, dial(walled) as line:
+def test_a_call_has_the_files_of_the_caller_and_its_exit_code_comes_back(sandboxed: HostRun, tmp_path: Path) -> None:
+    with (tmp_path / "said").open("wb+") as said, dial(sandboxed) as line:
         ask(line, "--version", files=(said.fileno(),) * 3)
 
         assert answer(line) == b"0\n"
         assert (tmp_path / "said").read_text().startswith("agentmon ")
-    with (tmp_path / "said").open("wb+") as said, dial(walled) as line:
+    with (tmp_path / "said").open("wb+") as said, dial(sandboxed) as line:
         ask(line, "no-such-command", files=(said.fileno(),) * 3)
 
         assert answer(line) == b"2\n"
 
 
-def test_only_harmless_variables_of_the_caller_reach_a_call(walled: HostRun, tmp_path: Path) -> None:
+def test_only_harmless_variables_of_the_caller_reach_a_call(sandboxed: HostRun, tmp_path: Path) -> None:
     probe = tmp_path / "usercustomize.py"
     probe.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     variables = {"PYTHONPATH": str(tmp_path), "AGENTMON_HOME": str(tmp_path / "other"), "LANG": "C", "COLUMNS": "1\0"}
 
-    with (tmp_path / "said").open("wb+") as said, dial(walled) as line:
+    with (tmp_path / "said").open("wb+") as said, dial(sandboxed) as line:
         ask(line, "settings", "worker.max_running", "--json", files=(said.fileno(),) * 3, variables=variables)
 
         assert answer(line) == b"0\n", (tmp_path / "said").read_text()
@@ -97,8 +97,8 @@ def test_only_harmless_variables_of_the_caller_reach_a_call(walled: HostRun, tmp
         (b"x" * 2_000_000, 3),
     ],
 )
-def test_what_is_no_call_is_hung_up_on_and_others_are_served(walled: HostRun, content: bytes, count: int) -> None:
-    with dial(walled) as line, Path(os.devnull).open("r+b") as nothing:
+def test_what_is_no_call_is_hung_up_on_and_others_are_served(sandboxed: HostRun, content: bytes, count: int) -> None:
+    with dial(sandboxed) as line, Path(os.devnull).open("r+b") as nothing:
         try:
             sent = socket.send_fds(line, [content], [nothing.fileno()] * count)
             line.sendall(content[sent:])
@@ -106,70 +106,70 @@ def test_what_is_no_call_is_hung_up_on_and_others_are_served(walled: HostRun, co
         except (BrokenPipeError, ConnectionResetError):
             pass  # it has hung up already
 
-        with dial(walled) as other:
+        with dial(sandboxed) as other:
             ask(other, "--version", files=(nothing.fileno(),) * 3)
             assert answer(other) == b"0\n"
 
 
-def test_a_flood_of_files_is_hung_up_on_and_the_run_can_be_stopped(walled: HostRun) -> None:
-    with Path(os.devnull).open("r+b") as nothing, dial(walled) as line:
+def test_a_flood_of_files_is_hung_up_on_and_the_run_can_be_stopped(sandboxed: HostRun) -> None:
+    with Path(os.devnull).open("r+b") as nothing, dial(sandboxed) as line:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             for _ in range(2000):
                 socket.send_fds(line, [b"x"], [nothing.fileno()] * 3)
 
-        with dial(walled) as other:
+        with dial(sandboxed) as other:
             ask(other, "--version", files=(nothing.fileno(),) * 3)
             assert answer(other) == b"0\n"
-        assert len(list(Path(f"/proc/{walled.pid}/fd").iterdir())) < 50
+        assert len(list(Path(f"/proc/{sandboxed.pid}/fd").iterdir())) < 50
 
-    walled.command("stop")
-    assert walled.wait_for_end()["outcome"] == "stopped"
+    sandboxed.command("stop")
+    assert sandboxed.wait_for_end()["outcome"] == "stopped"
 
 
-def test_who_hangs_up_ends_the_call(walled: HostRun) -> None:
-    with Path(os.devnull).open("r+b") as nothing, dial(walled) as line:
+def test_who_hangs_up_ends_the_call(sandboxed: HostRun) -> None:
+    with Path(os.devnull).open("r+b") as nothing, dial(sandboxed) as line:
         ask(line, "worker", "--status", "--mark-of-this-call", files=(nothing.fileno(),) * 3)
         wait_for(lambda: find_processes_with("--mark-of-this-call"))
 
     wait_for(lambda: not find_processes_with("--mark-of-this-call"))
-    assert not walled.entries("ended")
+    assert not sandboxed.entries("ended")
 
 
-def test_more_callers_than_are_served_at_once_are_all_answered(walled: HostRun) -> None:
+def test_more_callers_than_are_served_at_once_are_all_answered(sandboxed: HostRun) -> None:
     with Path(os.devnull).open("r+b") as nothing, contextlib.ExitStack() as stack:
-        lines = [stack.enter_context(dial(walled)) for _ in range(40)]
+        lines = [stack.enter_context(dial(sandboxed)) for _ in range(40)]
         for line in lines:
             ask(line, "--version", files=(nothing.fileno(),) * 3)
 
         assert [answer(line) for line in lines] == [b"0\n"] * 40
 
 
-def test_calls_end_with_the_run_and_leave_no_socket(walled: HostRun) -> None:
+def test_calls_end_with_the_run_and_leave_no_socket(sandboxed: HostRun) -> None:
     reader, writer = os.pipe()
-    with Path(os.devnull).open("r+b") as nothing, dial(walled) as line:
+    with Path(os.devnull).open("r+b") as nothing, dial(sandboxed) as line:
         # A task that is read from a standard input which nobody closes.
         ask(line, "add", "-", files=(reader, nothing.fileno(), nothing.fileno()))
-        wait_for(lambda: find_processes_with("AGENTMON_CALLED=1") and walled.entries("agent_started"))
+        wait_for(lambda: find_processes_with("AGENTMON_CALLED=1") and sandboxed.entries("agent_started"))
 
-        walled.command("stop")
+        sandboxed.command("stop")
 
-        assert walled.wait_for_end()["outcome"] == "stopped"
+        assert sandboxed.wait_for_end()["outcome"] == "stopped"
         assert answer(line) == b""
     os.close(reader)
     os.close(writer)
-    wait_for(lambda: not [pid for pid in find_processes_with(walled.execution_id) if pid != os.getpid()])
-    assert not (walled.folder / "calls.sock").exists()
+    wait_for(lambda: not [pid for pid in find_processes_with(sandboxed.execution_id) if pid != os.getpid()])
+    assert not (sandboxed.folder / "calls.sock").exists()
 
 
-def test_a_run_whose_wall_cannot_be_had_does_not_start(prepare_run: PrepareRun, tmp_path: Path) -> None:
-    wall: dict[str, object] = {name: [] for name in ("hidden", "emptied", "copied", "kept")}
+def test_a_run_whose_sandbox_cannot_be_had_does_not_start(prepare_run: PrepareRun, tmp_path: Path) -> None:
+    layout: dict[str, object] = {name: [] for name in ("hidden", "emptied", "copied", "kept")}
     gone = [str(tmp_path / "gone"), str(tmp_path / "target")]
     mark = tmp_path / "ran"
     run = prepare_run(
         sys.executable,
         "-c",
         f"open({str(mark)!r}, 'w')",
-        wall={**wall, "writable": None, "socket": gone, "has_network": True},
+        sandbox={**layout, "writable": None, "socket": gone, "has_network": True},
     ).start()
 
     assert run.wait_for_end()["outcome"] == "start_failed"

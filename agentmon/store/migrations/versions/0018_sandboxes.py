@@ -1,4 +1,4 @@
-"""The wall around a run.
+"""The sandbox of a run.
 
 Revision ID: 0018
 Revises: 0017

@@ -1,4 +1,4 @@
-"""Which wall a run starts behind."""
+"""Which sandbox a run starts in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.agents import ToolType
 from agentmon.domain.errors import RunnerError
 from agentmon.domain.sandboxes import Sandbox, stricter
-from agentmon.runners.wall.trial import find_wall_problem
+from agentmon.runners.sandbox.trial import find_sandbox_problem
 from agentmon.threads import in_daemon_thread
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 _TRIED_AGAIN_AFTER_S: Final = 60.0
 
 
-class Walls:
-    """Chooses the wall of each run, and knows whether this machine has one."""
+class SandboxChooser:
+    """Chooses the sandbox of each run, and knows whether this machine has one."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Walls:
         live: LiveExecutionRepository,
         authors: TaskAuthorRepository,
         clock: Clock,
-        find_problem: Callable[[], str] = find_wall_problem,
+        find_problem: Callable[[], str] = find_sandbox_problem,
     ) -> None:
         self._live = live
         self._authors = authors
@@ -45,13 +45,13 @@ class Walls:
         self._next_trial = 0.0
 
     async def choose(self, claimed: ClaimedExecution) -> ClaimedExecution:
-        """Return a run that is about to start with the wall that it starts behind, and note that.
+        """Return a run that is about to start with the sandbox that it starts in, and note that.
 
         Where nobody has chosen one, AI agents and what an agent has put on the board are kept from agentmon itself,
-        where this machine can do that; what an agent has put there is behind the wall of that agent at least.
+        where this machine can do that; what an agent has put there is in the sandbox of that agent at least.
 
         Raises:
-            RunnerError: A wall was chosen, and none can be had here.
+            RunnerError: A sandbox was chosen, and none can be had here.
         """
         chosen, of_author = claimed.sandbox, await self._authors.sandbox(claimed.task.id)
         if claimed.execution.sandbox is None and of_author is not Sandbox.OFF:
@@ -73,7 +73,7 @@ class Walls:
 
     async def _find(self) -> str:
         if time.monotonic() >= self._next_trial:
-            self._problem = await in_daemon_thread(self._find_problem, name="wall")
+            self._problem = await in_daemon_thread(self._find_problem, name="sandbox")
             self._next_trial = time.monotonic() + _TRIED_AGAIN_AFTER_S if self._problem else float("inf")
             if self._problem:
                 _log.warning("no run has a sandbox: %s", self._problem)

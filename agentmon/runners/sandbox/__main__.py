@@ -1,4 +1,4 @@
-"""A program behind a wall: ``python -I -S <this file> <wall as JSON> <program> <argument>…``."""
+"""A program in a sandbox: ``python -I -S <this file> <layout as JSON> <program> <argument>…``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 # Isolated mode leaves out this folder; appended, so that nothing of the package's surroundings hides a standard module.
 sys.path.append(os.path.abspath(__file__).rsplit(os.sep, 4)[0])  # noqa: PTH100 - as the host does
 
-from agentmon.runners.wall.kernel import enter
+from agentmon.runners.sandbox.kernel import enter
 
 if __name__ == "__main__":
     place = os.getcwd()  # noqa: PTH109

@@ -1,4 +1,4 @@
-"""A wall is what the kernel makes of it: real programs behind real mounts."""
+"""A sandbox is what the kernel makes of it: real programs behind real mounts."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.runners.wall.trial import behind, find_wall_problem
+from agentmon.runners.sandbox.plan import in_sandbox
+from agentmon.runners.sandbox.trial import find_sandbox_problem
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(bool(find_wall_problem()), reason="this machine gives an ordinary user no wall")
+pytestmark = pytest.mark.skipif(bool(find_sandbox_problem()), reason="this machine gives an ordinary user no sandbox")
 
 
-def wall(**parts: object) -> dict[str, object]:
+def layout(**parts: object) -> dict[str, object]:
     nothing: dict[str, object] = {name: [] for name in ("hidden", "emptied", "copied", "kept")}
     return nothing | {"writable": None, "socket": None, "has_network": True} | parts
 
 
 def tell(parts: dict[str, object], script: str, *words: str) -> subprocess.CompletedProcess[str]:
-    command = behind(wall(**parts), ("sh", "-c", script, "sh", *words))
+    command = in_sandbox(layout(**parts), ("sh", "-c", script, "sh", *words))
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -46,7 +47,7 @@ _WAYS_TO_A_SECRET = {
     "by its parent's root": "cat /proc/$PPID/root{secret}",
     "by any process's root": 'for p in /proc/[0-9]*; do cat "$p/root{secret}" 2>/dev/null; done; false',
     "by any process's folder": 'for p in /proc/[0-9]*; do cat "$p/cwd/secret" 2>/dev/null; done; false',
-    "by taking the wall away": "umount {folder}; cat {secret}",
+    "by taking the sandbox away": "umount {folder}; cat {secret}",
     "by a namespace": "unshare --user --map-root-user --mount sh -c 'umount -l {folder}; cat {secret}'",
     "by the namespace of its parent": "nsenter --mount=/proc/$PPID/ns/mnt cat {secret}",
     "by a chroot": "unshare --user --map-root-user --mount sh -c 'mount --rbind / /mnt; cat /mnt{secret}'",
@@ -187,7 +188,7 @@ except OSError:
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
-        command = behind(wall(has_network=False), (sys.executable, "-c", script, port))
+        command = in_sandbox(layout(has_network=False), (sys.executable, "-c", script, port))
         told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
     assert told.stdout == "itself\n"
@@ -207,7 +208,7 @@ def test_it_is_the_same_process_and_takes_the_signals_of_its_terminal(tmp_path: 
     told = tmp_path / "pid"
     pid, terminal = pty.fork()
     if pid == 0:
-        command = behind(wall(hidden=["/opt"]), ("sh", "-c", script, "sh", str(told)))
+        command = in_sandbox(layout(hidden=["/opt"]), ("sh", "-c", script, "sh", str(told)))
         os.execvp(command[0], command)
     try:
         wait_for(lambda: told.exists() and bool(told.read_text().strip()))

@@ -1,10 +1,12 @@
-"""What the wall around one run consists of: what it hides, keeps and lets be written, as ``kernel.enter`` takes it."""
+"""What the sandbox of one run consists of: what it hides, keeps and lets be written, as ``kernel.enter`` takes it."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,18 +22,19 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.settings import SandboxSettings
 
+_MAIN: Final = Path(__file__).with_name("__main__.py")
 CALLS_SOCKET: Final = "calls.sock"
 """Where a run finds agentmon's command line, in the run folder, and where its host listens, in that of the run."""
 CALLS_VARIABLE: Final = "AGENTMON_CALLS"
 _BESIDE_DATABASE: Final = ("", "-wal", "-shm", "-journal", ".lock")
 _COPIED: Final = ("/etc/ssh/ssh_config.d",)
-"""ssh refuses files of others there, and behind a wall those of root are of others."""
+"""ssh refuses files of others there, and in a sandbox those of root are of others."""
 _DOORS: Final = ("/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd")
 _SYSTEM: Final = ("/dev", "/proc", "/tmp", "/var/tmp")
 _OWN_FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "aider": ("~/.aider",),
     "amp": ("~/.config/amp", "~/.local/share/amp"),
-    "claude": ("~/.claude", "~/.claude.json", "~/.local/share/claude", "~/.local/state/claude"),
+    "claude": ("~/.claude", "~/.local/share/claude", "~/.local/state/claude"),
     "cline": ("~/.cline",),
     "codex": ("~/.codex",),
     "copilot": ("~/.copilot",),
@@ -41,17 +44,20 @@ _OWN_FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "gemini": ("~/.gemini",),
     "goose": ("~/.config/goose", "~/.local/share/goose", "~/.local/state/goose"),
     "kimi": ("~/.kimi",),
-    "opencode": ("~/.config/opencode", "~/.local/share/opencode", "~/.local/state/opencode"),
+    "opencode": ("~/.cache/opencode", "~/.config/opencode", "~/.local/share/opencode", "~/.local/state/opencode"),
     "qwen": ("~/.qwen",),
 }
 """Where AI agents keep logins and conversations, by the name of the program."""
+_OWN_FILES: Final[Mapping[str, tuple[str, ...]]] = {"claude": ("~/.claude.json",)}
+"""Beside these folders; one that is missing cannot be made."""
+_CACHES: Final = "~/.cache"
 _OWN_VARIABLES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_CONFIG_DIR")
 _OF_CALLS: Final = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "USER"})
 _OF_CALLS_FROM: Final = ("AGENTMON_", "XDG_")
 _UNKNOWN_HOME: Final = "/"
 
 
-def plan_wall(
+def plan_sandbox(
     sandbox: Sandbox,
     *,
     paths: Paths,
@@ -61,7 +67,7 @@ def plan_wall(
     settings: SandboxSettings,
     folder: Path | None,
 ) -> dict[str, object] | None:
-    """Return the wall around a run; None for none.
+    """Return the sandbox of a run; None for none.
 
     What it hides is made where it is missing, so that a run cannot make it.
 
@@ -95,14 +101,14 @@ def plan_wall(
     own_places = _real([*_own_places(paths), *_own_places(usual)])
     if _is_below(work_place, own_places) or work_place in hidden:
         raise RunnerError(
-            f"it works in a folder of agentmon itself, behind the sandbox {sandbox}: {working_dir}",
+            f"it works in a folder of agentmon itself, in the sandbox {sandbox}: {working_dir}",
             hint="`agentmon run NUMBER --sandbox off`, if you mean that",
         )
     tmux = Path(environ.get("TMUX_TMPDIR") or "/tmp") / f"tmux-{os.getuid()}"
     with contextlib.suppress(OSError):
         tmux.mkdir(mode=0o700, exist_ok=True)
     hidden += _real(_database_places(paths.database_path, home))
-    wall: dict[str, object] = {
+    layout: dict[str, object] = {
         "hidden": hidden,
         "emptied": _real([tmux]),
         "copied": [] if os.getuid() == 0 else _real(_COPIED),
@@ -114,12 +120,12 @@ def plan_wall(
     if sandbox is Sandbox.PROJECT:
         desktop = environ.get("XDG_RUNTIME_DIR", "")
         doors = [*_DOORS, *([desktop] if desktop.startswith("/") else [])]
-        wall["hidden"] = hidden + _real([*doors, *_told(settings.hidden, home)])
+        layout["hidden"] = hidden + _real([*doors, *_told(settings.hidden, home)])
         told = _real(_writable(work_place, program, environ, home, settings))
         # A place that is told to be writable uncovers nothing.
-        wall["writable"] = [one for one in told if _is_below(one, kept) or not _is_below(one, hidden)]
-        wall["has_network"] = settings.network
-    return wall
+        layout["writable"] = [one for one in told if _is_below(one, kept) or not _is_below(one, hidden)]
+        layout["has_network"] = settings.network
+    return layout
 
 
 def _own_places(paths: Paths) -> tuple[Path, ...]:
@@ -130,12 +136,12 @@ def _own_places(paths: Paths) -> tuple[Path, ...]:
 
 
 def calls_socket(paths: Paths) -> str:
-    """Return where a run behind a wall finds agentmon's command line."""
+    """Return where a run in a sandbox finds agentmon's command line."""
     return os.path.join(os.path.realpath(paths.run_dir), CALLS_SOCKET)  # noqa: PTH118 - one text, as all of these
 
 
 def calls_environment(paths: Paths, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what a command needs that is called from behind a wall, to be about the same board.
+    """Return what a command needs that is called from within a sandbox, to be about the same board.
 
     Args:
         paths: Of agentmon.
@@ -149,6 +155,11 @@ def calls_environment(paths: Paths, environ: Mapping[str, str]) -> dict[str, str
     return {name: text for name, text in told.items() if name not in {CALLS_VARIABLE, MARKER_VARIABLE}}
 
 
+def in_sandbox(layout: Mapping[str, object] | None, command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command that runs another one in a sandbox; itself when there is none."""
+    return command if layout is None else (sys.executable, "-I", "-S", str(_MAIN), json.dumps(layout), *command)
+
+
 def _writable(
     place: str, program: str, environ: Mapping[str, str], home: str, settings: SandboxSettings
 ) -> Iterable[str | Path]:
@@ -159,8 +170,15 @@ def _writable(
     root = find_workspace_root(Path(place))
     yield from (place, root)
     yield from _git_folders(root)
-    own = _OWN_FOLDERS.get(Path(program).name, ())
-    yield from (_expanded(one, home) for one in own)
+    name = Path(program).name
+    yield from (_expanded(one, home) for one in _OWN_FILES.get(name, ()))
+    for folder in (_CACHES, *_OWN_FOLDERS.get(name, ())):
+        own = Path(_expanded(folder, home))
+        with contextlib.suppress(OSError):
+            # In a home that cannot be written the program could not make it.
+            own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder != _CACHES:
+            yield own
     yield from _told(settings.writable, home)
 
 

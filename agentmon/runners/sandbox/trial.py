@@ -1,17 +1,13 @@
-"""Whether this machine has a wall: one is tried, since no file says so for all systems."""
+"""Whether this machine has a sandbox: one is tried, since no file says so for all systems."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from agentmon.runners.sandbox.plan import in_sandbox
 
-_MAIN: Final = Path(__file__).with_name("__main__.py")
 _WITHIN_S: Final = 10.0
 _TRIED: Final = {
     "hidden": ["/opt"],
@@ -24,18 +20,13 @@ _TRIED: Final = {
 }
 
 
-def behind(wall: Mapping[str, object] | None, command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command that runs another one behind a wall; itself when there is none."""
-    return command if wall is None else (sys.executable, "-I", "-S", str(_MAIN), json.dumps(wall), *command)
-
-
-def find_wall_problem() -> str:
-    """Return why no run can have a wall here, as a sentence; empty when it can. Blocks for some 30 ms."""
+def find_sandbox_problem() -> str:
+    """Return why no run can have a sandbox here, as a sentence; empty when it can. Blocks for some 30 ms."""
     if sys.platform != "linux":
         return "only Linux has what it is made of"
     try:
         tried = subprocess.run(
-            behind(_TRIED, ("/bin/sh", "-c", ":")),
+            in_sandbox(_TRIED, ("/bin/sh", "-c", ":")),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_WITHIN_S,

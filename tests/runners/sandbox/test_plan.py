@@ -1,4 +1,4 @@
-"""What a wall consists of, for each place in which agentmon and a run may be."""
+"""What a sandbox consists of, for each place in which agentmon and a run may be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from agentmon.domain.errors import RunnerError
 from agentmon.domain.sandboxes import Sandbox, stricter
 from agentmon.paths import Paths, find_paths
-from agentmon.runners.wall.plan import calls_environment, plan_wall
+from agentmon.runners.sandbox.plan import calls_environment, plan_sandbox
 from agentmon.settings import SandboxSettings
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ def paths(tmp_path: Path) -> Paths:
     return find_paths({"AGENTMON_HOME": str(tmp_path / "home")})
 
 
+def home_of(paths: Paths) -> Path:
+    return paths.data_dir.parent / "ann"
+
+
 def plan(
     paths: Paths,
     working_dir: Path,
@@ -31,10 +35,10 @@ def plan(
     environ: dict[str, str] | None = None,
     **settings: object,
 ) -> dict[str, list[str]]:
-    planned = plan_wall(
+    planned = plan_sandbox(
         sandbox,
         paths=paths,
-        environ={"HOME": "/home/ann", **(environ or {})},
+        environ={"HOME": str(home_of(paths)), **(environ or {})},
         working_dir=str(working_dir),
         program=program,
         settings=SandboxSettings.model_validate(settings),
@@ -44,11 +48,11 @@ def plan(
     return planned  # type: ignore[return-value]  # what tests look at are lists
 
 
-def test_off_is_no_wall(paths: Paths, tmp_path: Path) -> None:
+def test_off_is_no_sandbox(paths: Paths, tmp_path: Path) -> None:
     settings = SandboxSettings.model_validate({})
 
     assert (
-        plan_wall(
+        plan_sandbox(
             Sandbox.OFF,
             paths=paths,
             environ={},
@@ -64,10 +68,10 @@ def test_off_is_no_wall(paths: Paths, tmp_path: Path) -> None:
 def test_what_it_hides_is_made_so_that_no_run_makes_it(tmp_path: Path) -> None:
     paths = find_paths({"AGENTMON_HOME": str(tmp_path / "home")})._replace(config_dir=tmp_path / "config" / "agentmon")
 
-    wall = plan(paths, tmp_path)
+    layout = plan(paths, tmp_path)
 
     assert paths.config_dir.is_dir()
-    assert {str(paths.data_dir), str(paths.config_dir)} <= set(wall["hidden"])
+    assert {str(paths.data_dir), str(paths.config_dir)} <= set(layout["hidden"])
 
 
 def test_a_database_with_a_folder_of_its_own_is_hidden_with_that(tmp_path: Path) -> None:
@@ -114,10 +118,10 @@ def test_a_project_in_the_home_of_agentmon_is_kept_and_nothing_else(paths: Paths
     (project / ".git" / "refs").mkdir(parents=True)
     (project / ".git" / "HEAD").touch()
 
-    wall = plan(paths, project / ".git" / "refs")
+    layout = plan(paths, project / ".git" / "refs")
 
-    assert str(paths.data_dir) in wall["hidden"]
-    assert str(project) in wall["kept"]
+    assert str(paths.data_dir) in layout["hidden"]
+    assert str(project) in layout["kept"]
 
 
 def worktree_of(git: Path, tree: Path) -> Path:
@@ -149,7 +153,7 @@ def test_a_file_that_only_says_to_belong_to_a_repository_opens_nothing(paths: Pa
     target.mkdir()
     match lie:
         case "another worktree":
-            (own / "gitdir").write_text("/home/ann/other/.git\n")
+            (own / "gitdir").write_text("/nowhere/other/.git\n")
         case "no repository":
             (git / "HEAD").unlink()
         case "elsewhere":
@@ -167,31 +171,38 @@ def test_a_place_that_is_told_to_be_writable_uncovers_nothing(paths: Paths) -> N
     worktree.mkdir(parents=True)
     environ = {"TMPDIR": str(paths.database_path), "CODEX_HOME": str(paths.executions_dir)}
 
-    wall = plan(paths, worktree, Sandbox.PROJECT, environ=environ, writable=f"{paths.data_dir} ~/.ssh")
+    layout = plan(paths, worktree, Sandbox.PROJECT, environ=environ, writable=f"{paths.data_dir} ~/.ssh")
 
     hidden = {str(paths.database_path), str(paths.executions_dir), str(paths.data_dir)}
-    assert not hidden & set(wall["writable"])
-    assert str(worktree) in wall["writable"]
+    assert not hidden & set(layout["writable"])
+    assert str(worktree) in layout["writable"]
 
 
 def test_an_agent_writes_where_it_keeps_its_conversations(paths: Paths, tmp_path: Path) -> None:
     environ = {"CODEX_HOME": str(tmp_path / "codex"), "TMPDIR": str(tmp_path / "tmp")}
 
-    wall = plan(paths, tmp_path, Sandbox.PROJECT, program="/usr/bin/claude", environ=environ)
+    layout = plan(paths, tmp_path, Sandbox.PROJECT, program="/usr/bin/claude", environ=environ)
 
-    own = {"/home/ann/.claude", "/home/ann/.claude.json", "/home/ann/.cache"}
-    assert own | {str(tmp_path / "codex"), str(tmp_path / "tmp")} <= set(wall["writable"])
-    assert "/home/ann/.ssh" in wall["hidden"]
-    assert wall["has_network"]
+    home = home_of(paths)
+    assert (home / ".claude").is_dir()
+    assert (home / ".cache").is_dir()
+    assert not (home / ".claude.json").exists()
+    own = {f"{home}/.claude", f"{home}/.claude.json", f"{home}/.cache"}
+    assert own | {str(tmp_path / "codex"), str(tmp_path / "tmp")} <= set(layout["writable"])
+    assert f"{home}/.ssh" in layout["hidden"]
+    assert layout["has_network"]
 
 
 def test_settings_say_what_else_it_writes_and_what_it_does_not_find(paths: Paths, tmp_path: Path) -> None:
-    wall = plan(paths, tmp_path, Sandbox.PROJECT, writable="~/.npm '/srv/two words'", hidden="~/secrets", network=False)
+    layout = plan(
+        paths, tmp_path, Sandbox.PROJECT, writable="~/.npm '/srv/two words'", hidden="~/secrets", network=False
+    )
 
-    assert {"/home/ann/.npm", "/srv/two words"} <= set(wall["writable"])
-    assert "/home/ann/secrets" in wall["hidden"]
-    assert "/home/ann/.ssh" not in wall["hidden"]
-    assert not wall["has_network"]
+    home = home_of(paths)
+    assert {f"{home}/.npm", "/srv/two words"} <= set(layout["writable"])
+    assert f"{home}/secrets" in layout["hidden"]
+    assert f"{home}/.ssh" not in layout["hidden"]
+    assert not layout["has_network"]
 
 
 @pytest.mark.parametrize("text", ["relative/place", "~other/place", "'open", "/nul\0"])
@@ -207,7 +218,7 @@ def test_a_call_is_about_the_same_board_wherever_it_comes_from() -> None:
     assert calls_environment(paths, environ) == {"AGENTMON_HOME": os.path.abspath("home")}  # noqa: PTH100
 
 
-def test_the_stricter_wall_is_the_higher_one() -> None:
+def test_the_stricter_one_is_chosen() -> None:
     assert stricter(None, None) is None
     assert stricter(Sandbox.OFF, None) is Sandbox.OFF
     assert stricter(Sandbox.PROJECT, Sandbox.AGENTMON) is Sandbox.PROJECT

@@ -1,4 +1,4 @@
-"""The kernel's part of the wall: namespaces and mounts around a program that is about to start, on Linux.
+"""The kernel's part of the sandbox: namespaces and mounts around a program that is about to start, on Linux.
 
 Standard library only. A process that is about to become the program calls ``enter``; it keeps its number, its parent
 and its signals, which a program in between, such as bubblewrap, would not give it: that one dies of a ctrl+c which the
@@ -140,11 +140,11 @@ class Kernel:
         return result
 
 
-def enter(wall: dict[str, object]) -> None:
-    """Go behind a wall, for good; the process has no other thread, and becomes the program next.
+def enter(layout: dict[str, object]) -> None:
+    """Enter a sandbox, for good; the process has no other thread, and becomes the program next.
 
     Args:
-        wall: All paths are absolute, without links, and may be missing. ``hidden`` are folders that look empty and
+        layout: All paths are absolute, without links, and may be missing. ``hidden`` are folders that look empty and
             files that read empty, ``emptied`` folders that are empty and may be filled, ``copied`` folders whose files
             belong to the user, ``kept`` what stays as it is below those. ``writable`` is what may be written, None for
             everything. ``socket`` is none, or a socket and where it is found. ``has_network`` says whether there is
@@ -154,28 +154,28 @@ def enter(wall: dict[str, object]) -> None:
         OSError: It cannot be had here; nothing is changed outside of this process.
     """
     if sys.platform != "linux":
-        raise OSError(errno.ENOSYS, "this system has no wall")
+        raise OSError(errno.ENOSYS, "this system has no sandbox")
     kernel = Kernel()
-    writable = None if wall["writable"] is None else _present(wall["writable"])
-    kernel.leave(NEW_MOUNTS | (0 if wall["has_network"] else NEW_NETWORK))
+    writable = None if layout["writable"] is None else _present(layout["writable"])
+    kernel.leave(NEW_MOUNTS | (0 if layout["has_network"] else NEW_NETWORK))
     kernel.part_mounts(hears_others=True)
-    socket = _socket_of(wall["socket"])
+    socket = _socket_of(layout["socket"])
     listener = None if socket is None else kernel.take(socket[0])
-    closed = _arrange(kernel, wall, writable)
+    closed = _arrange(kernel, layout, writable)
     if socket is not None and listener is not None:
         _make_place(socket[1], is_folder=False)
         kernel.put(listener, socket[1])
     for place in closed:
         kernel.keep_from_writing(place)
-    if not wall["has_network"]:
+    if not layout["has_network"]:
         _raise_loopback()
     kernel.give_up_powers()
 
 
-def _arrange(kernel: Kernel, wall: dict[str, object], writable: list[str] | None) -> list[str]:
+def _arrange(kernel: Kernel, layout: dict[str, object], writable: list[str] | None) -> list[str]:
     """Mount what hides and what stays, from the root down; return what is still to be kept from writing."""
-    hidden, emptied, copied = (_outermost(_unmoved(wall[name])) for name in ("hidden", "emptied", "copied"))
-    staying = {*_present(wall["kept"]), *(writable or ()), *_renamable_above({*hidden, *emptied})}
+    hidden, emptied, copied = (_outermost(_unmoved(layout[name])) for name in ("hidden", "emptied", "copied"))
+    staying = {*_present(layout["kept"]), *(writable or ()), *_renamable_above({*hidden, *emptied})}
     taken = {place: kernel.take(place) for place in staying}
     files = {place: kernel.take(os.fsdecode(_NOTHING)) for place in hidden if not os.path.isdir(place)}
     copies = {place: _contents(place) for place in copied}

@@ -1,4 +1,4 @@
-"""Which wall a run starts behind, on machines that have one and on those that have none."""
+"""Which sandbox a run starts in, on machines that have one and on those that have none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentmon.domain.errors import RunnerError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.sandboxes import Sandbox
 from agentmon.worker.repositories import Repositories
-from agentmon.worker.walls import Walls
+from agentmon.worker.sandbox_choosing import SandboxChooser
 from tests.stored_runs import stored
 from tests.worker.test_watching import claim_next
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.stored_runs import Stored
 
 _CHOICES = [
-    # What the run, its agent and its workspace say, whether it is an AI agent: the wall where one can be had.
+    # What the run, its agent and its workspace say, whether it is an AI agent: the sandbox where one can be had.
     (None, None, None, False, Sandbox.OFF),
     (None, None, None, True, Sandbox.AGENTMON),
     (None, None, Sandbox.PROJECT, False, Sandbox.PROJECT),
@@ -61,9 +61,9 @@ async def claimed(
     )
 
 
-def walls(place: Stored, problem: str = "") -> Walls:
+def chooser(place: Stored, problem: str = "") -> SandboxChooser:
     repositories = Repositories.over(place.services.database)
-    return Walls(
+    return SandboxChooser(
         live=repositories.live, authors=repositories.task_authors, clock=SystemClock(), find_problem=lambda: problem
     )
 
@@ -79,7 +79,7 @@ async def test_the_nearest_choice_counts_and_is_noted(
 ) -> None:
     found = await claimed(place, of_run, of_agent, of_workspace, is_agent=is_agent)
 
-    chosen = await walls(place).choose(found)
+    chosen = await chooser(place).choose(found)
 
     assert chosen.execution.sandbox is expected
     if of_run is None:
@@ -89,15 +89,15 @@ async def test_the_nearest_choice_counts_and_is_noted(
 async def test_where_none_can_be_had_nobody_is_kept_from_work_who_did_not_ask_for_it(place: Stored) -> None:
     found = await claimed(place, is_agent=True)
 
-    assert (await walls(place, "no namespaces").choose(found)).execution.sandbox is Sandbox.OFF
+    assert (await chooser(place, "no namespaces").choose(found)).execution.sandbox is Sandbox.OFF
 
 
 @pytest.mark.parametrize("level", range(3))
-async def test_a_wall_that_was_asked_for_and_cannot_be_had_keeps_the_run_from_starting(
+async def test_a_sandbox_that_was_asked_for_and_cannot_be_had_keeps_the_run_from_starting(
     place: Stored, level: int
 ) -> None:
     asked = [Sandbox.AGENTMON if at == level else None for at in range(3)]
     found = await claimed(place, *asked)
 
     with pytest.raises(RunnerError, match="no namespaces"):
-        await walls(place, "no namespaces").choose(found)
+        await chooser(place, "no namespaces").choose(found)

@@ -1,1 +1,0 @@
-"""The wall around a run: what a program finds of this machine, and what it may write there."""

@@ -67,6 +67,8 @@ class WaitReason(StrEnum):
     """The vendor asked for a short wait."""
     FAILURES = "failures"
     """The same command failed too often in a row."""
+    NOT_STARTED = "not_started"
+    """agentmon could not start it: tmux, a disk or its host did not answer, which is no failure of the program."""
     SCHEDULED = "scheduled"
     """Whoever queued it named the time."""
     BUDGET = "budget"
@@ -75,7 +77,7 @@ class WaitReason(StrEnum):
     @property
     def is_parking(self) -> bool:
         """Whether it is held back for a reason that lies outside the task's own plan."""
-        return self is WaitReason.BUDGET or self.is_released
+        return self in {WaitReason.BUDGET, WaitReason.NOT_STARTED} or self.is_released
 
     @property
     def is_released(self) -> bool:

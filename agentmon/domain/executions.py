@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.execution_mode import ExecutionMode
-from agentmon.domain.execution_status import ExecutionStatus, WaitReason
+from agentmon.domain.execution_status import EndReason, ExecutionStatus, WaitReason
 from agentmon.domain.live_state import LiveState, elapsed_seconds, elapsed_text, live_state, seen_state, state_label
 from agentmon.domain.sightings import NO_SIGHTING
 from agentmon.domain.verifications import is_running
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from agentmon.domain.agents import Agent, Capability
     from agentmon.domain.conversation import AskNews, ConversationNews
     from agentmon.domain.events import Event
-    from agentmon.domain.execution_status import EndReason
     from agentmon.domain.ids import (
         AgentId,
         CapabilityId,
@@ -366,6 +365,11 @@ class ExecutionEnding:
     done_steps: tuple[str, ...] = ()
     """The names of what belongs to the end and was done."""
     output_data: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def is_not_started(self) -> bool:
+        """Whether agentmon could not start the program, by no fault of that: it is tried again until it can."""
+        return self.reason is EndReason.START_FAILED and self.may_retry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

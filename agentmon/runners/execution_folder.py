@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import select
@@ -189,6 +190,29 @@ class ExecutionFolder:
     def write_spec(self, spec: Mapping[str, object]) -> None:
         """Write what the host has to do."""
         write_private_json(self.spec, spec)
+
+    def withdraw(self) -> bool:
+        """Take back what a host was to do; return False when one has begun with it.
+
+        A host that comes late, as from a tmux that hung, finds nothing to do and touches nothing.
+
+        Raises:
+            OSError: The folder cannot be read or written, so that nothing is certain.
+        """
+        if self.journal.exists():
+            return False
+        if not self.spec.exists():
+            return True
+        with os.fdopen(open_descriptor(self.host_lock, os.O_RDWR | os.O_CREAT)) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            if self.journal.exists():
+                return False
+            self.spec.unlink()
+            self.launch_environment.unlink(missing_ok=True)
+        return True
 
     def write_environment(self, environment: Mapping[str, str]) -> None:
         """Write the environment of whoever asked for the execution."""

@@ -62,6 +62,7 @@ _WAIT_SOURCES: Final = {
     WaitReason.USAGE_LIMIT: "what the vendor said of its quota",
     WaitReason.RATE_LIMIT: "what the vendor said of its rate limit",
     WaitReason.FAILURES: "its failures in a row",
+    WaitReason.NOT_STARTED: "what agentmon starts runs with, which did not work",
     WaitReason.SCHEDULED: "the time that it was queued for",
     WaitReason.BUDGET: "a budget that is spent",
 }

@@ -44,9 +44,10 @@ _MORE_CANDIDATES: Final = 64
 
 # No wait of its reason ends so late, or it was written later than now: the clock was set back.
 _OUTWAITED: Final = """
-q.wait_reason IN ('failures', 'rate_limit', 'retry', 'usage_limit') AND (
+q.wait_reason IN ('failures', 'not_started', 'rate_limit', 'retry', 'usage_limit') AND (
     q.updated_at > :last_written OR q.not_before > CASE q.wait_reason
-        WHEN 'retry' THEN :last_retry WHEN 'failures' THEN :last_rest ELSE :last_reset END)
+        WHEN 'retry' THEN :last_retry WHEN 'not_started' THEN :last_retry
+        WHEN 'failures' THEN :last_rest ELSE :last_reset END)
 """
 
 

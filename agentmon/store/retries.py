@@ -36,6 +36,8 @@ _UNTOLD_RESET: Final = timedelta(minutes=30)
 """How long a used-up quota is waited for when the vendor did not say when it resets."""
 MAX_RATE_LIMIT_WAITS: Final = 8
 """How often a short limit is waited for before it counts as a failure; some 90 minutes in all."""
+_FIRST_START_WAIT: Final = timedelta(seconds=5)
+_LAST_START_WAIT: Final = timedelta(minutes=1)
 _END_OF_TRY: Final = "end-of-try"
 _AFTER_RESET: Final = timedelta(seconds=5)
 """The clocks of the vendor and of this machine are not the same."""
@@ -109,6 +111,39 @@ async def queue_until(
     )
 
 
+async def queue_until_startable(
+    connection: AsyncConnection, row: RowMapping, error: str | None, *, at: datetime
+) -> None:
+    """Put an execution back that could not be started; a try whose host had not begun is begun anew.
+
+    Nothing of it ran, so that no retry is taken and nobody is told of a failed try.
+    """
+    until = at + min(_FIRST_START_WAIT * 2 ** min(row["wait_count"], 20), _LAST_START_WAIT)
+    await _queue_again(
+        connection,
+        row,
+        not_before=until,
+        wait_reason=WaitReason.NOT_STARTED,
+        at=at,
+        error=error,
+        wait_count=row["wait_count"] + 1,
+        attempt=row["attempt"] + (row["journal_offset"] > 0),
+    )
+    await append_task_event(
+        connection,
+        task_id=row["task_id"],
+        actor=SYSTEM_ACTOR,
+        event_type=TaskEventType.EXECUTION_PARKED,
+        payload={
+            "execution_id": row["id"],
+            "reason": WaitReason.NOT_STARTED.value,
+            "until": until.isoformat(),
+            "text": error or "",
+        },
+        at=at,
+    )
+
+
 async def _tell_failed_try(connection: AsyncConnection, row: RowMapping, error: str | None, *, at: datetime) -> None:
     if row["session_id"] is None:
         return
@@ -142,7 +177,6 @@ async def _queue_again(
         .where(executions.c.id == row["id"])
         .values(
             status=ExecutionStatus.QUEUED,
-            attempt=row["attempt"] + 1,
             not_before=not_before,
             queued_at=not_before,
             wait_reason=wait_reason,
@@ -165,6 +199,6 @@ async def _queue_again(
             log_updated_at=None,
             last_line=None,
             updated_at=at,
-            **counts,
+            **{"attempt": row["attempt"] + 1, **counts},
         )
     )

@@ -2,7 +2,7 @@
 
 REVISIONS = (
     *("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010"),
-    *("0011", "0012", "0013", "0014", "0015", "0016", "0017", "0018"),
+    *("0011", "0012", "0013", "0014", "0015", "0016", "0017", "0018", "0019"),
 )
 """Every revision that a release of agentmon has made; a database that names another one is from a later release."""
 

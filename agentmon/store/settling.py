@@ -28,7 +28,7 @@ from agentmon.store.executions import queue_execution
 from agentmon.store.late_messages import close_commands, find_late, say_in, say_in_next_try, tell_unheard
 from agentmon.store.mapping import ending_document, ending_of
 from agentmon.store.parking import count_ending, park_for_quota
-from agentmon.store.retries import find_wait_end, queue_after_failure, queue_until
+from agentmon.store.retries import find_wait_end, queue_after_failure, queue_until, queue_until_startable
 from agentmon.store.session_moves import close_conversation
 from agentmon.store.stops import find_stop_reason, is_asked_to_stop, is_card_to_be_cancelled
 from agentmon.store.task_moves import (
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from agentmon.domain.executions import ExecutionCommand, ExecutionEnding, FollowUp
+    from agentmon.domain.refusals import Refusal
     from agentmon.store.database import Database
 
 _log = logging.getLogger(__name__)
@@ -209,16 +210,15 @@ async def _settle(
     if error is None and status is ExecutionStatus.FAILED:
         error = failure_text(ending.exit_code, ending.output_data.get("signal"), row["last_line"])
     await _write_ending(connection, row, ending, status, error, at=at)
-    if refusal is not None and wait_end is not None:
-        if refusal.kind is RefusalKind.USAGE_LIMIT:
-            await park_for_quota(connection, row["agent_id"], refusal, until=wait_end, at=at)
-        await close_conversation(connection, row, status, is_queued_again=True, at=ending.ended_at)
-        await say_in_next_try(connection, row)
-        await queue_until(connection, row, refusal, until=wait_end, at=at)
-        return True
     tasks = tables.tasks
     task = (await connection.execute(select(tasks).where(tasks.c.id == row["task_id"]))).mappings().one()
     present_column = TaskStatus(task["status"])
+    if refusal is not None and wait_end is not None:
+        await _let_wait(connection, row, refusal, until=wait_end, ended_at=ending.ended_at, at=at)
+        return True
+    if status is ExecutionStatus.FAILED and ending.is_not_started and present_column.is_open:
+        await _let_start_again(connection, row, error, ended_at=ending.ended_at, at=at)
+        return True
     may_retry = status is ExecutionStatus.FAILED and ending.may_retry and refusal is None and present_column.is_open
     is_queued_again = may_retry and row["retry_count"] < row["max_retries"]
     is_unverified = status is ExecutionStatus.FAILED and ending.reason is EndReason.UNVERIFIED
@@ -239,6 +239,25 @@ async def _settle(
     cause = f"its run: {live_state(status, end_reason=ending.reason).value}"
     await _move_card(connection, row, task, outcome, reviews=reviews, cause=cause, at=at)
     return False
+
+
+async def _let_wait(
+    connection: AsyncConnection, row: RowMapping, refusal: Refusal, *, until: datetime, ended_at: datetime, at: datetime
+) -> None:
+    if refusal.kind is RefusalKind.USAGE_LIMIT:
+        await park_for_quota(connection, row["agent_id"], refusal, until=until, at=at)
+    await close_conversation(connection, row, ExecutionStatus.FAILED, is_queued_again=True, at=ended_at)
+    await say_in_next_try(connection, row)
+    await queue_until(connection, row, refusal, until=until, at=at)
+
+
+async def _let_start_again(
+    connection: AsyncConnection, row: RowMapping, error: str | None, *, ended_at: datetime, at: datetime
+) -> None:
+    await close_conversation(connection, row, ExecutionStatus.FAILED, is_queued_again=True, at=ended_at)
+    if row["journal_offset"]:
+        await say_in_next_try(connection, row)
+    await queue_until_startable(connection, row, error, at=at)
 
 
 async def _goes_on(

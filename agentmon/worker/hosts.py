@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MAX_START_TRIES: Final = 3
-_MAX_TRIES_WITH_PROBLEM: Final = 15
-"""Some 45 s without tmux."""
 _SCREENS_WITHIN_S: Final = 1.0
 """How long the next step of a worker that takes runs over waits for their screens; those that take longer follow."""
 
@@ -173,10 +171,9 @@ class Hosts:
         await self._live.beat(alive, worker_id=self._worker_id, particulars=particulars, at=self._clock.now())
 
     async def _start_again(self, watched: Watched, settings: SettingsInForce, group: asyncio.TaskGroup) -> None:
-        if watched.start_tries >= (_MAX_TRIES_WITH_PROBLEM if watched.start_problem else _MAX_START_TRIES):
+        if watched.start_problem or watched.start_tries >= _MAX_START_TRIES:
             reason = watched.start_problem or "its host did not start"
-            reason = f"{reason}; `agentmon doctor` shows whether tmux and Python work"
-            await self._watch.fail(watched, reason, reason=EndReason.START_FAILED)
+            await self._watch.put_back(watched, f"{reason}; `agentmon doctor` shows whether tmux and Python work")
             self._on_news()
             return
         watched.start_tries += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from dataclasses import asdict
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 LAST_LINE_MAX_CHARACTERS: Final = 200
 ERROR_MAX_CHARACTERS: Final = 500
 _WARNINGS: Final = (StragglersEntry, TimeLimitReachedEntry, StorageFullEntry, LeftOutEntry)
+_OF_THE_MACHINE: Final = frozenset({errno.EAGAIN, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
+"""What keeps any program from starting, whatever it is."""
 _ERRORS: Final = (StartFailedEntry, CouldNotStopEntry, DamagedEntry)
 NO_RESULT: Final = "it ended before its agent had answered"
 _UNREAD_CHARACTERS: Final = 1000
@@ -94,7 +97,7 @@ def read_stretch(
     outputs = [entry for entry in entries if isinstance(entry, OutputEntry)]
     ended = [entry for entry in entries if isinstance(entry, EndedEntry)]
     totals: OutputEntry | EndedEntry | None = ended[-1] if ended else outputs[-1] if outputs else None
-    ending = _ending(ended[-1], mode) if ended else None
+    ending = _ending(ended[-1], mode, entries) if ended else None
     return ExecutionProgress(
         execution_id=execution_id,
         from_offset=offset,
@@ -201,7 +204,7 @@ def _complaint(entries: Sequence[Entry]) -> str | None:
     return plain_line(redact(f"could not stop pid {named}"), max_characters=ERROR_MAX_CHARACTERS)
 
 
-def _ending(entry: EndedEntry, mode: ExecutionMode) -> ExecutionEnding:
+def _ending(entry: EndedEntry, mode: ExecutionMode, entries: Sequence[Entry]) -> ExecutionEnding:
     status, may_retry, reason = ExecutionStatus.FAILED, True, EndReason(entry.outcome.value)
     error = entry.error
     match entry.outcome:
@@ -213,7 +216,8 @@ def _ending(entry: EndedEntry, mode: ExecutionMode) -> ExecutionEnding:
         case HostOutcome.TIMED_OUT:
             status = ExecutionStatus.TIMED_OUT
         case HostOutcome.START_FAILED:
-            may_retry = False
+            failures = [failure.errno for failure in entries if isinstance(failure, StartFailedEntry)]
+            may_retry = any(number in _OF_THE_MACHINE for number in failures)
         case HostOutcome.TERMINATED:
             pass
     return ExecutionEnding(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +42,8 @@ _ANSWERS_WITHIN_S: Final = 5.0
 _MOST_LOOKED_AT: Final = 16
 """Most tasks whose folders are looked at at one time, each in a thread of its own."""
 _MOST_NAMED: Final = 5
+_SET_BACK_MAX: Final = timedelta(days=1)
+"""A clock that was ahead by no more has run what was due meanwhile; one that was further ahead told a wrong date."""
 
 
 class Scheduler:
@@ -66,6 +69,8 @@ class Scheduler:
         self._clock = clock
         self._next_time: datetime | None = None
         self._seen_at = NEVER
+        self._ran_until: dict[TaskId, datetime] = {}
+        """Up to when the times of a task are done with."""
         self._silent: set[TaskId] = set()
         """Tasks whose folders are still being looked at."""
 
@@ -126,8 +131,10 @@ class Scheduler:
         for task in await self._schedules.waiting(after=now):
             if task.schedule is None or task.next_run_at is None:
                 continue
+            ran_until = self._ran_until.get(task.id, now)
+            after = max(now, ran_until) if ran_until - now <= _SET_BACK_MAX else now
             with contextlib.suppress(AgentmonError):
-                earliest = await asyncio.to_thread(next_time, task.schedule.cron, task.schedule.zone, now)
+                earliest = await asyncio.to_thread(next_time, task.schedule.cron, task.schedule.zone, after)
                 if earliest < task.next_run_at:
                     await self._schedules.bring_forward(task, earliest)
         await self.look()
@@ -145,6 +152,7 @@ class Scheduler:
             except AgentmonError as error:
                 _log.warning("task #%s runs no more by itself: %s", task.number, error)
                 cannot_run = cannot_run or str(error)
+        self._ran_until[task.id] = now
         execution_id = ExecutionId(new_id())
         queued = await self._schedules.queue_due(
             task,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.errors import AgentmonError, TmuxUnavailableError
+from agentmon.domain.errors import AgentmonError, RunnerError, StoreError, TmuxUnavailableError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.threads import in_daemon_thread
 from agentmon.worker.preparation import COLUMNS, ROWS, given_conversation, host_command, prepare, session_name
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from agentmon.domain.executions import ClaimedExecution
     from agentmon.domain.ids import ExecutionId, WorkerId
     from agentmon.paths import Paths
+    from agentmon.runners.execution_folder import ExecutionFolder
     from agentmon.runners.telemetry_launch import TelemetryTarget
     from agentmon.runners.tmux import Tmux
     from agentmon.store.approvals import ApprovalRepository
@@ -42,7 +44,7 @@ class StartProblem:
 
     reason: str
     is_lasting: bool
-    """Whether trying again soon cannot help."""
+    """Whether it lies in the task, so that trying again cannot help; else in what agentmon starts runs with."""
 
 
 class Starter:
@@ -104,25 +106,16 @@ class Starter:
             )
             async with asyncio.timeout(_PREPARED_WITHIN_S):
                 folder = await in_daemon_thread(filled, name="prepare")
-            await self._tmux.start_session(
-                name=name,
-                command=host_command(folder),
-                working_dir=folder.path,
-                title=f"#{claimed.task.number} {claimed.task.title}",
-                columns=COLUMNS,
-                rows=ROWS,
-            )
-        except TmuxUnavailableError as error:
+            await self._start_session(claimed, name, folder)
+        except (StoreError, TmuxUnavailableError) as error:
             _log.warning("execution %s: %s", execution.id, error)
             return StartProblem(reason=_told(error), is_lasting=False)
         except AgentmonError as error:
-            if not await self._has_session(name):
-                return StartProblem(reason=_told(error), is_lasting=True)
+            return StartProblem(reason=_told(error), is_lasting=os.strerror(errno.ENOSPC) not in str(error))
         except TimeoutError:
-            return StartProblem(reason=f"its folder does not answer within {_PREPARED_WITHIN_S:g} s", is_lasting=True)
+            return StartProblem(reason=f"its folder does not answer within {_PREPARED_WITHIN_S:g} s", is_lasting=False)
         except OSError as error:
-            is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-            return StartProblem(reason=f"its folder cannot be written: {error}", is_lasting=not is_full)
+            return StartProblem(reason=f"its folder cannot be written: {error}", is_lasting=False)
         await self._live.record_session(
             execution.id,
             worker_id=self._worker_id,
@@ -131,6 +124,27 @@ class Starter:
             at=self._clock.now(),
         )
         return None
+
+    async def _start_session(self, claimed: ClaimedExecution, name: str, folder: ExecutionFolder) -> None:
+        """Start the host in its session; one that is there already is as good.
+
+        Raises:
+            TmuxUnavailableError: tmux did not start it.
+        """
+        try:
+            await self._tmux.start_session(
+                name=name,
+                command=host_command(folder),
+                working_dir=folder.path,
+                title=f"#{claimed.task.number} {claimed.task.title}",
+                columns=COLUMNS,
+                rows=ROWS,
+            )
+        except TmuxUnavailableError:
+            raise
+        except RunnerError as error:
+            if not await self._has_session(name):
+                raise TmuxUnavailableError(str(error), hint=error.hint) from error
 
     async def _has_session(self, name: str) -> bool:
         try:

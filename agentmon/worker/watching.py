@@ -308,6 +308,20 @@ class Watch:
         error = plain_line(redact(error), max_characters=ERROR_MAX_CHARACTERS)
         await self._end(watched, ExecutionStatus.FAILED, reason, error=error, may_retry=may_retry)
 
+    async def put_back(self, watched: Watched, error: str) -> None:
+        """Let an execution that could not be started wait in the queue, unless a host has begun with it after all.
+
+        Raises:
+            StoreError: Nothing was written, and the execution stays watched.
+        """
+        try:
+            is_withdrawn = not watched.is_readable or await asyncio.to_thread(watched.folder.withdraw)
+        except OSError as failure:
+            _log.warning("execution %s: it cannot be put back: %s", watched.id, failure)
+            return
+        if is_withdrawn:
+            await self.fail(watched, error, reason=EndReason.START_FAILED, may_retry=True)
+
     async def _end(
         self,
         watched: Watched,

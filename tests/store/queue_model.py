@@ -37,7 +37,9 @@ _GIVEN_UP_AS: Final = {
     ExecutionStatus.CANCELLED: "stopped",
 }
 _LONGEST_RETRY_WAIT: Final = timedelta(minutes=10)
+_LONGEST_START_WAIT: Final = timedelta(minutes=1)
 _LONGEST_WAITS: Final = {
+    WaitReason.NOT_STARTED: _LONGEST_RETRY_WAIT,
     WaitReason.RETRY: _LONGEST_RETRY_WAIT,
     WaitReason.FAILURES: timedelta(hours=1),
     WaitReason.RATE_LIMIT: timedelta(days=40, minutes=1),
@@ -402,6 +404,14 @@ class QueueModel:
         wait_end = None if refusal is None else _wait_end(run, refusal, at=at)
         if refusal is not None and wait_end is not None:
             self._wait_for_vendor(run, refusal, wait_end, at=at)
+            return True
+        is_not_started = ending.reason is EndReason.START_FAILED and ending.may_retry
+        if status is ExecutionStatus.FAILED and is_not_started and run.card.status not in _CLOSED:
+            wait = min(timedelta(seconds=5 * 2**run.wait_count), _LONGEST_START_WAIT)
+            run.wait_count += 1
+            self._queue_again(run, at + wait, WaitReason.NOT_STARTED, at=at)
+            run.error = ending.error
+            self.tell(run.card, SYSTEM, Told.EXECUTION_PARKED)
             return True
         may_retry = status is ExecutionStatus.FAILED and ending.may_retry and refusal is None
         is_queued_again = may_retry and run.retry_count < run.max_retries and run.card.status not in _CLOSED

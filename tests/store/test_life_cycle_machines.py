@@ -479,6 +479,14 @@ class Queue(RuleBasedStateMachine):
         self.record(run, ending)
 
     @precondition(lambda self: self.model.live)
+    @rule(pick=_picks)
+    def record_that_it_could_not_be_started(self, pick: int) -> None:
+        ending = ExecutionEnding(
+            status=ExecutionStatus.FAILED, ended_at=self.at, reason=EndReason.START_FAILED, error="tmux hangs"
+        )
+        self.record(_choose(self.model.live, pick), ending)
+
+    @precondition(lambda self: self.model.live)
     @rule(pick=_picks, kind=st.sampled_from(RefusalKind), until_s=st.sampled_from([None, -60, 120, 7200]))
     def record_a_refusal(self, pick: int, kind: RefusalKind, until_s: float | None) -> None:
         until = None if until_s is None else self.at + timedelta(seconds=until_s)

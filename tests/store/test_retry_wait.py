@@ -45,6 +45,7 @@ async def _claims_one(place: Stored, at: datetime) -> bool:
     ("reason", "waits_for"),
     [
         (WaitReason.RETRY, timedelta(minutes=9)),
+        (WaitReason.NOT_STARTED, timedelta(minutes=1)),
         (WaitReason.FAILURES, timedelta(minutes=59)),
         (WaitReason.RATE_LIMIT, timedelta(days=2)),
         (WaitReason.USAGE_LIMIT, timedelta(days=39)),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import time
 from typing import TYPE_CHECKING
@@ -290,3 +291,19 @@ def test_only_a_signal_is_a_signal(tmp_path: Path, fields: dict[str, object], ex
 
     assert ending is not None
     assert failure_text(ending.exit_code, ending.output_data.get("signal"), "oh") == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "is_not_started"), [(errno.EAGAIN, True), (errno.ENOMEM, True), (errno.ENOENT, False), (None, False)]
+)
+def test_a_machine_that_can_start_nothing_is_not_the_fault_of_the_program(
+    tmp_path: Path, number: int | None, *, is_not_started: bool
+) -> None:
+    failed: dict[str, object] = {"type": "start_failed", "error": "it cannot be started", "errno": number}
+    journal = write(tmp_path / "journal.jsonl", failed, ended(outcome="start_failed", exit_code=None))
+
+    stretch = read_stretch(journal, execution_id=RUN, offset=0)
+
+    assert stretch is not None
+    assert stretch.ending is not None
+    assert stretch.ending.is_not_started is is_not_started

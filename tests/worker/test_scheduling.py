@@ -96,6 +96,31 @@ async def test_a_clock_that_is_set_back_leaves_no_daily_task_to_rest_for_a_year(
         assert (await place.services.tasks.get(task.id)).next_run_at == task.next_run_at
 
 
+async def test_a_clock_that_steps_forth_and_back_skips_no_time_and_repeats_none(tmp_path: Path) -> None:
+    async with stored(tmp_path) as place:
+        task = await add_scheduled(place.services, place.workspace, DAILY)
+        due = task.next_run_at
+        assert due is not None
+        clock = FakeClock(due - timedelta(hours=1))
+        scheduler = scheduler_of(place, clock)
+        await scheduler.look()
+        assert not await scheduler.queue_due()
+
+        clock.move(timedelta(hours=2))
+        assert await scheduler.queue_due()
+        (run,) = await place.services.executions.of_task(task.id)
+        place.set_status(run.id, ExecutionStatus.SUCCEEDED)
+        clock.move(timedelta(hours=-2))
+        assert not await scheduler.queue_due()
+        clock.move(timedelta(hours=1, minutes=5))
+        assert not await scheduler.queue_due()
+
+        assert len(await place.services.executions.of_task(task.id)) == 1
+        clock.move(timedelta(days=1))
+        assert await scheduler.queue_due()
+        assert len(await place.services.executions.of_task(task.id)) == 2
+
+
 @pytest.mark.parametrize(
     "schedule",
     [

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the execution whose folder is the only argument, and return the exit code of the host.
 
     0: the run is over and recorded, however it ended. 2: the folder does not say properly what to run. 3: another host
-    has this execution, or had it; nothing was touched.
+    has this execution, or had it, or it was taken back; nothing was touched.
     """
     # A tmux server that dies before the supervisor listens must not leave a journal without a word in it.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -47,6 +47,8 @@ def main(arguments: Sequence[str]) -> int:
         return _complain(f"host.lock cannot be opened: {error.strerror}", UNUSABLE)
     if not _take_lock(lock_file):
         return _complain("another host runs this execution", REFUSED)
+    if not os.path.lexists(os.path.join(folder, "spec.json")):
+        return _complain("there is nothing to run any more", REFUSED)
     try:
         journal = Journal(folder)
     except FileExistsError:

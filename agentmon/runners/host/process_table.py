@@ -12,7 +12,8 @@ _MAX_COMMAND_CHARACTERS = 200
 # Positions among the fields after the name (source: proc_pid_stat(5)), and among the columns asked of ps.
 _STATE, _PARENT, _GROUP, _SESSION, _START_TIME = 0, 1, 2, 3, 19
 _PS_COMMAND = 10
-_HALTED_STATES = "Tt"
+_IN_DEBUGGER = "t"
+_HALTED_STATES = "T" + _IN_DEBUGGER
 _HAS_PROC = os.path.exists("/proc/self/stat")
 
 
@@ -70,8 +71,18 @@ def find_start_time(pid: int) -> str | None:
 
 def is_halted(pid: int) -> bool:
     """Return whether a signal has stopped the process, so that it does nothing until it is let go on."""
+    return _find_state(pid) in _HALTED_STATES
+
+
+def is_in_debugger(pid: int) -> bool:
+    """Return whether a debugger has halted the process; macOS tells no difference from a signal."""
+    return _find_state(pid) == _IN_DEBUGGER
+
+
+def _find_state(pid: int) -> str:
+    """Return the letter of the state of the process; a blank when there is none alive."""
     fields = _read_stat(pid) if _HAS_PROC else _run_ps("-p", str(pid), "-o", "stat=").split()
-    return fields is not None and fields[_STATE:] != [] and fields[_STATE][0] in _HALTED_STATES
+    return " " if fields is None or not fields[_STATE:] else fields[_STATE][0]
 
 
 def find_boot_id() -> str:

@@ -16,13 +16,14 @@ from agentmon.runners.host.last_word import wait_until_written
 from agentmon.runners.host.lean import signal
 from agentmon.runners.host.pane import Pane
 from agentmon.runners.host.pausing import Pause
+from agentmon.runners.host.process_table import is_in_debugger
 from agentmon.runners.host.progress import Progress
 from agentmon.runners.host.pump import Pump
 from agentmon.runners.host.report_pace import ReportPace
 from agentmon.runners.host.signals import STOP_SIGNALS, SignalInbox
 from agentmon.runners.host.spec import MARKER_VARIABLE
 from agentmon.runners.host.terminal_question import TerminalQuestion
-from agentmon.runners.host.time_limit import TimeLimit
+from agentmon.runners.host.time_limit import DEBUGGER, TimeLimit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -228,7 +229,8 @@ class Supervisor:
         except (OSError, ValueError):  # the pane's files are gone
             self._pane.has_input = self._pane.has_output = False
             return
-        now = time.monotonic()
+        meant, now = now + timeout_s, time.monotonic()
+        self._time_limit.note_wait(meant, now)
         if self._signals.waker in readable:
             self._take_signals(now)
         if line.move(readable, writable, now):
@@ -298,6 +300,7 @@ class Supervisor:
         if now >= min(self._next_look, self._next_line_step):
             self._next_look = now + _LOOK_INTERVAL_S
             self._obey_commands()
+            self._look_for_debugger(now)
         if now >= self._time_limit_at:
             self._journal.add("time_limit_reached", timeout_s=self._spec.timeout_s)
             self._error = f"the time limit of {self._spec.timeout_s:g} s was reached"
@@ -317,6 +320,13 @@ class Supervisor:
             except OSError:
                 pass  # a disk that takes no time takes it later
         self._pane.advance(now)
+
+    def _look_for_debugger(self, now: float) -> None:
+        pid = self._family.agent_pid
+        if self._time_limit_at < float("inf") or self._time_limit.is_held_by(DEBUGGER):
+            is_held = pid is not None and is_in_debugger(pid)
+            note = self._time_limit.hold if is_held else self._time_limit.let_go
+            note(DEBUGGER, now)
 
     def _take_signals(self, now: float) -> None:
         for number in self._signals.take():

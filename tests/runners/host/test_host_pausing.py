@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.host.process_table import is_in_debugger
 from tests.runners.host.host_runs import find_processes_with
 from tests.waiting import wait_for
 
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from tests.runners.host.conftest import PrepareRun
     from tests.runners.host.host_runs import HostRun
 
+_ATTACH, _DETACH = 16, 17
+# Of ptrace on Linux.
 _COUNT = "i=0; while :; do i=$((i + 1)); echo $i; sleep 0.01; done"
 # D: a shell that has started a program waits for it in the system until that has begun, which it does not while halted.
 _HALTED = {"T", "D"}
@@ -240,6 +245,40 @@ def test_a_program_that_somebody_else_halts_is_not_paused(prepare_run: PrepareRu
 
     assert ended["outcome"] == "timed_out"
     assert "paused" not in run.types()
+
+
+@pytest.mark.proof
+def test_time_in_which_the_machine_was_halted_does_not_count_for_the_time_limit(prepare_run: PrepareRun) -> None:
+    run = prepare_run("sleep", "1000", timeout_s=3.0).start()
+    run.wait_for_entry("agent_started")
+    began = time.monotonic()
+    os.kill(run.pid, signal.SIGSTOP)
+    prepare_run("sleep", "1000", timeout_s=5.5).start().wait_for_end()
+    halted_s = time.monotonic() - began
+    os.kill(run.pid, signal.SIGCONT)
+
+    ended = run.wait_for_end()
+
+    assert ended["outcome"] == "timed_out"
+    assert ended["duration_ms"] / 1000 > halted_s + 1.5
+
+
+@pytest.mark.proof
+def test_time_in_a_debugger_does_not_count_for_the_time_limit(prepare_run: PrepareRun) -> None:
+    run = prepare_run("sleep", "1000", timeout_s=3.0).start()
+    pid = run.wait_for_entry("agent_started")["pid"]
+    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+    if ptrace(_ATTACH, pid, 0, 0):
+        pytest.skip(f"no debugger may be used here: {os.strerror(ctypes.get_errno())}")
+    wait_for(lambda: is_in_debugger(pid))
+    prepare_run("sleep", "1000", timeout_s=5.5).start().wait_for_end()
+    types = run.types()
+    ptrace(_DETACH, pid, 0, 0)
+
+    ended = run.wait_for_end()
+
+    assert "time_limit_reached" not in types
+    assert ended["outcome"] == "timed_out"
 
 
 def test_a_run_that_is_paused_before_its_start_waits(prepare_run: PrepareRun) -> None:

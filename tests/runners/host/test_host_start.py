@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.runners.locks import is_locked
 from tests.runners.host.host_runs import host_command
 from tests.waiting import DEADLINE_S, wait_for
 
@@ -199,7 +201,6 @@ def test_a_working_folder_that_cannot_be_used_is_told_apart(
 @pytest.mark.parametrize(
     ("spec", "error"),
     [
-        (None, "spec.json cannot be read: No such file or directory"),
         ("", "spec.json is damaged: this is not JSON"),
         ("[" * 100_000, "spec.json is damaged: this JSON is nested too deeply"),
         ("{} {}", "spec.json is damaged: something follows the JSON value"),
@@ -222,11 +223,9 @@ def test_a_working_folder_that_cannot_be_used_is_told_apart(
         ('{"execution_id": NaN}', "spec.json is damaged: NaN is not a JSON value"),
     ],
 )
-def test_a_wrong_specification_is_reported_and_recorded(prepare_run: PrepareRun, spec: str | None, error: str) -> None:
+def test_a_wrong_specification_is_reported_and_recorded(prepare_run: PrepareRun, spec: str, error: str) -> None:
     run = prepare_run("true")
-    (run.folder / "spec.json").unlink()
-    if spec is not None:
-        (run.folder / "spec.json").write_text(spec)
+    (run.folder / "spec.json").write_text(spec)
 
     answer = subprocess.run(host_command(run.folder), capture_output=True, text=True, check=False)
 
@@ -234,6 +233,30 @@ def test_a_wrong_specification_is_reported_and_recorded(prepare_run: PrepareRun,
     assert run.types() == ["host_started", "start_failed", "ended"]
     assert run.wait_for_entry("ended")["error"] == error
     assert not (run.folder / "launch-environment.json").exists()
+
+
+def test_what_was_taken_back_is_not_run(prepare_run: PrepareRun) -> None:
+    run = prepare_run("touch", "started")
+    folder = ExecutionFolder(run.folder)
+    assert folder.withdraw()
+    assert folder.withdraw()
+
+    answer = subprocess.run(host_command(run.folder), capture_output=True, check=False)
+
+    assert answer.returncode == 3
+    assert not folder.journal.exists()
+    assert not (run.folder.parent / "started").exists()
+
+
+def test_what_a_host_has_begun_with_is_not_taken_back(prepare_run: PrepareRun) -> None:
+    run = prepare_run("sleep", "600").start()
+    wait_for(lambda: is_locked(ExecutionFolder(run.folder).host_lock))
+
+    assert not ExecutionFolder(run.folder).withdraw()
+
+    run.command("kill")
+    assert run.wait_for_end()["outcome"] == "stopped"
+    assert not ExecutionFolder(run.folder).withdraw()
 
 
 def test_a_missing_environment_is_reported_and_recorded(prepare_run: PrepareRun) -> None:

@@ -69,6 +69,20 @@ def test_time_in_which_it_is_paused_or_waits_for_a_person_counts_once(
         assert time_limit.reached_at == reference(begun_at, steps, now)
 
 
+def test_time_in_which_the_host_was_halted_is_left_out_once() -> None:
+    time_limit = TimeLimit(TIMEOUT_S)
+    time_limit.begin(0.0)
+
+    time_limit.note_wait(1.0, 2.0)
+    assert time_limit.reached_at == TIMEOUT_S
+    time_limit.note_wait(3.0, 7203.0)
+    assert time_limit.reached_at == TIMEOUT_S + 7200
+    time_limit.hold(PERSON, 7203.0)
+    time_limit.note_wait(7204.0, 8203.0)
+    time_limit.let_go(PERSON, 8203.0)
+    assert time_limit.reached_at == TIMEOUT_S + 7200 + 1000
+
+
 def test_a_pause_before_the_start_is_no_time_of_the_program() -> None:
     time_limit = TimeLimit(TIMEOUT_S)
     pause = pause_of(time_limit)

@@ -47,6 +47,10 @@ class Terminal:
             assert monotonic() < end, f"{what} never came; the end of the output: {self.output[-2000:]!r}"
             self._read(0.05)
 
+    def drain(self, timeout_s: float = 0.0) -> None:
+        """Take what is written, as a terminal does all the time."""
+        self._read(timeout_s)
+
     def wait(self, *, deadline_s: float = DEADLINE_S) -> int:
         """Return the exit code, reading all output meanwhile."""
         end = monotonic() + deadline_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from agentmon.logs.crash_reports import MOST_REPORTS, crash_reports, write_crash_report
 from agentmon.services.app_marks import AppMark, take_unclean_ends
+from agentmon.services.findings import FindingLevel
 from tests.app_program import START, environment
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place
@@ -20,6 +22,7 @@ from tests.terminals import terminal, words_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from agentmon.services.findings import Finding
     from tests.terminals import Terminal
 
 ROOT = Path(__file__).parents[1]
@@ -70,6 +73,17 @@ class App(AgentmonApp):
     def break_loop(self):
         self._handle_exception(RuntimeError("it broke, with " + "s3cr3t-" + "v4lue"))
 """,
+    "reading of keys": f"""
+from agentmon.widgets.terminal import Terminal
+
+class Broken(Terminal):
+    def process_message(self, message):
+        {FAULT}
+
+class App(AgentmonApp):
+    def get_driver_class(self):
+        return Broken
+""",
 }
 
 _QUICK = "compose of a screen"
@@ -90,6 +104,11 @@ def modes_left_on(output: bytes) -> list[str]:
     return [name for name, (on, off) in MODES.items() if output.rfind(on) > output.rfind(off)]
 
 
+async def crashes_that_doctor_finds(place: Place) -> Finding:
+    async with place.services() as (services, _workspace):
+        return next(finding for finding in await services.doctor.check() if finding.name == "crashes")
+
+
 def started(place: Place, folder: Path, extra: str) -> list[str]:
     program = folder / "starting.py"
     program.write_text(START.format(extra=SCREENS + extra))
@@ -103,6 +122,8 @@ def test_a_crash_leaves_the_terminal_clean_and_a_report_that_says_what_helps(
     place: Place, tmp_path: Path, fault: str
 ) -> None:
     with terminal(started(place, tmp_path, FAULTS[fault]), with_secret(place)) as app:
+        app.read_until(lambda output: b"\x1b[?2004h" in output, "the app")
+        app.send(b"j")
         code = app.wait()
 
         assert app.modes == app.modes_before
@@ -112,6 +133,7 @@ def test_a_crash_leaves_the_terminal_clean_and_a_report_that_says_what_helps(
     assert b"What was running goes on; start agentmon again" in shown
     reports = crash_reports(place.paths.logs_dir)
     assert len(reports) == 1
+    assert asyncio.run(crashes_that_doctor_finds(place)).level is FindingLevel.WARN
     assert reports[0].file.name.encode() in shown.replace(b"\r\n", b"").replace(b"\n", b"")
     text = reports[0].file.read_text()
     assert reports[0].summary

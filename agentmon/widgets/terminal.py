@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import select
+from codecs import getincrementaldecoder
 from contextlib import suppress
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from textual import constants
-from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from agentmon.widgets.whole_keys import WholeKeyParser, escape_delay_s
 
 if TYPE_CHECKING:
     from textual.app import App
+
+_INPUT_LOOK_S: Final = 0.1
+_MOST_READ: Final = 4096
 
 
 class Terminal(LinuxDriver):
@@ -31,10 +35,36 @@ class Terminal(LinuxDriver):
             self._file = _Output(self._file)  # type: ignore[assignment] # all that the driver asks of it
 
     def run_input_thread(self) -> None:
-        """Read what is typed until the app ends."""
+        """Read what is typed until the app ends or its terminal is gone; whoever ends the app then looks elsewhere."""
         constants.ESCAPE_DELAY = escape_delay_s(os.environ)  # type: ignore[misc] # read anew at each key
-        linux_driver.XTermParser = WholeKeyParser  # type: ignore[attr-defined] # what the driver makes
-        super().run_input_thread()
+        parser = WholeKeyParser()
+        decode = getincrementaldecoder("utf-8")("surrogateescape").decode
+        while not self.exit_event.is_set():
+            if not select.select([self.fileno], [], [], _INPUT_LOOK_S)[0]:
+                found = parser.tick()
+            elif data := _read(self.fileno):
+                found = parser.feed(decode(data))
+            else:
+                return
+            for event in found:
+                self.process_message(event)
+
+    def _run_input_thread(self) -> None:
+        try:
+            self.run_input_thread()
+        except Exception as error:  # noqa: BLE001 - ends the app as any other error does, with a report
+            self._app.call_later(self._app._handle_exception, error)  # noqa: SLF001 - there is no other way in
+
+    def _query_in_band_window_resize(self) -> None:
+        """Ask for no sizes among the keys: they could say anything. The system says how large the terminal is."""
+
+
+def _read(terminal: int) -> bytes:
+    """Return what is there; nothing when the terminal is gone."""
+    try:
+        return os.read(terminal, _MOST_READ)
+    except OSError:
+        return b""
 
 
 class _Output:

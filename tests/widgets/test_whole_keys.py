@@ -39,6 +39,26 @@ def test_the_rest_of_a_sequence_behind_a_lone_esc_is_no_letters(rest: str, meant
     assert keys(f"\x1b{rest}") == [meant]
 
 
+@pytest.mark.parametrize(
+    ("pieces", "meant"),
+    [
+        (("\x1b[", "D"), "left"),
+        (("\x1b[1;", "5C"), "ctrl+right"),
+        (("\x1bO", "P"), "f1"),
+        (("\x1b[<0;", "5;6M"), "MouseDown"),
+    ],
+)
+def test_a_sequence_that_has_begun_is_waited_for(pieces: tuple[str, ...], meant: str) -> None:
+    assert keys(*pieces) == [meant]
+
+
+@pytest.mark.parametrize(
+    "rest", ["]11;rgb:ffff/ffff/ffff\x07", "P>|xterm(390)\x1b\\", "_Gi=1;OK\x1b\\", "[?62;4c", "[5;9R"]
+)
+def test_the_rest_of_a_reply_behind_a_lone_esc_is_no_key(rest: str) -> None:
+    assert keys("\x1b", rest) == ["escape"]
+
+
 @pytest.mark.parametrize("rest", ["d", "D", "[", "O", "0"])
 def test_what_a_person_types_behind_esc_is_what_it_was(rest: str) -> None:
     assert keys("\x1b", rest) == ["escape", *keys(rest)]

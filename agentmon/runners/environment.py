@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import UsageError
+from agentmon.runners.session_marks import is_of_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -56,6 +57,7 @@ _NEVER: Final = frozenset({"TMUX", "TMUX_PANE", "TMUX_TMPDIR"})
 """They name the tmux of the person; a program would act on that one instead of agentmon's."""
 
 _SECRET_PART: Final = re.compile(r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|APIKEY|PRIVATE|COOKIE", re.IGNORECASE)
+_COUNT: Final = re.compile(r"MAX_(?:\w+_)?TOKENS", re.IGNORECASE)
 _SECRET_WORDS: Final = frozenset({"KEY", "KEYS", "PASS", "PAT", "PWD", "AUTH", "BEARER", "JWT", "OTP", "PIN"})
 
 
@@ -69,8 +71,9 @@ def select_environment(
     """Return the environment of an agent, sorted by name.
 
     It has the standard names and those of the allow-list where ``environ`` has them; then the names in ``passed``, all
-    of which must be there; then the overrides, which win. A name that looks like one of a secret is never taken by a
-    prefix, only by being named in full. The variables of the person's own tmux never pass.
+    of which must be there; then the overrides, which win. A name that looks like one of a secret, or that marks the
+    session of an agent (``session_marks``), is never taken by a prefix, only by being named in full. The variables of
+    the person's own tmux never pass.
 
     Raises:
         UsageError: A passed name is not set, or a name or a value cannot be part of an environment.
@@ -80,7 +83,7 @@ def select_environment(
     chosen = {
         name: value
         for name, value in environ.items()
-        if name in patterns or (name.startswith(prefixes) and not looks_secret(name))
+        if name in patterns or (name.startswith(prefixes) and not looks_secret(name) and not is_of_session(name))
     }
     for name in passed:
         _require_name(name)
@@ -99,6 +102,7 @@ def select_environment(
 
 def looks_secret(name: str) -> bool:
     """Whether a variable of this name is likely to hold a secret, such as ``GITHUB_TOKEN`` or ``MYSQL_PWD``."""
+    name = _COUNT.sub("", name)
     return _SECRET_PART.search(name) is not None or not _SECRET_WORDS.isdisjoint(re.split(r"[^A-Z0-9]+", name.upper()))
 
 

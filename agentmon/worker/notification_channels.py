@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from agentmon import __version__
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
+from agentmon.runners.session_marks import is_of_session
 
 if TYPE_CHECKING:
     from agentmon.domain.notifications import Notification
@@ -96,7 +97,7 @@ def _post(url: str, body: bytes) -> None:
 
 
 async def _run(command: list[str], told: bytes) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "AGENTMON_EXECUTION_ID"}
+    environment = {name: value for name, value in os.environ.items() if not is_of_session(name)}
     try:
         process = await asyncio.create_subprocess_exec(
             *command,

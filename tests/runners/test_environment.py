@@ -63,6 +63,7 @@ def test_a_secret_passes_when_it_is_named_in_full() -> None:
     [
         *("API_KEY", "KEY", "AWS_SECRET_ACCESS_KEY", "npm_config__authToken", "MYSQL_PWD", "DB_PASS", "PGPASSWORD"),
         *("GOOGLE_APPLICATION_CREDENTIALS", "SSH_PRIVATE", "OPENAI_APIKEY", "GITLAB_PAT", "session_cookie", "X_AUTH"),
+        *("MAX_TOKEN", "NPM_TOKENS", "MAX_TOKENS_SECRET"),
     ],
 )
 def test_names_of_secrets_are_told_by_their_words(name: str) -> None:
@@ -70,7 +71,18 @@ def test_names_of_secrets_are_told_by_their_words(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["PATH", "KEYBOARD", "MONKEY", "PWDX", "COMPASS", "XDG_SESSION_ID", "CARGO_TARGET_DIR"]
+    "name",
+    [
+        "PATH",
+        "KEYBOARD",
+        "MONKEY",
+        "PWDX",
+        "COMPASS",
+        "XDG_SESSION_ID",
+        "CARGO_TARGET_DIR",
+        "X_MAX_OUTPUT_TOKENS",
+        "MAX_TOKENS",
+    ],
 )
 def test_names_that_only_resemble_those_of_secrets_are_not_taken_for_them(name: str) -> None:
     assert not looks_secret(name)

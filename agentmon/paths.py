@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
     from agentmon.domain.ids import ExecutionId
 
+HOME_NAME: Final = "AGENTMON_HOME"
+DATABASE_URL_NAME: Final = "AGENTMON_DATABASE_URL"
+LOCATION_NAMES: Final = frozenset({HOME_NAME, DATABASE_URL_NAME})
+"""The variables that say where agentmon's files are."""
+_DATABASE: Final = "agentmon.db"
 _SQLITE_SCHEMES: Final = frozenset({"sqlite", "sqlite+aiosqlite"})
 _EXAMPLE: Final = "Write sqlite:////home/me/agentmon.db (four slashes for an absolute path), or leave it unset."
 _SOCKET_PATH_MAX_BYTES: Final = 100
@@ -141,6 +146,18 @@ class Paths(NamedTuple):
         """The private tmux server."""
         return self.tmux_socket_in(self.run_dir)
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """What leads another process to these files, wherever it works; empty for the usual places."""
+        home = {HOME_NAME: str(self.data_dir)} if self.config_dir == self.data_dir else {}
+        is_moved = self.database_path != self.data_dir / _DATABASE
+        return home | ({DATABASE_URL_NAME: self.database_url} if is_moved else {})
+
+    @property
+    def database_url(self) -> str:
+        """The database as ``AGENTMON_DATABASE_URL`` names it."""
+        return f"sqlite:///{self.database_path}"
+
     @staticmethod
     def tmux_socket_in(run_dir: Path) -> Path:
         """Return where the tmux server of a run folder is, also of another data folder."""
@@ -158,24 +175,26 @@ def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
     macOS) are used. ``AGENTMON_DATABASE_URL`` moves the database alone.
 
     Raises:
-        UsageError: ``AGENTMON_DATABASE_URL`` names no SQLite file.
+        UsageError: ``AGENTMON_DATABASE_URL`` names no SQLite file, or a relative path has no folder to start from.
     """
     environ = os.environ if environ is None else environ
-    home = environ.get("AGENTMON_HOME", "")
+    home = environ.get(HOME_NAME, "")
     if home:
-        data_dir = Path(home).expanduser().absolute()
+        data_dir = _absolute(Path(home))
         config_dir, state_dir = data_dir, data_dir
     else:
         from platformdirs import PlatformDirs  # noqa: PLC0415 - not needed where AGENTMON_HOME is set
 
         folders = PlatformDirs("agentmon", appauthor=False)
-        data_dir, config_dir = folders.user_data_path, folders.user_config_path
-        state_dir = folders.user_state_path
-    database_url = environ.get("AGENTMON_DATABASE_URL") or None
-    database_path = find_database(database_url) if database_url else data_dir / "agentmon.db"
+        data_dir, config_dir = _absolute(folders.user_data_path), _absolute(folders.user_config_path)
+        state_dir = _absolute(folders.user_state_path)
+    database_url = environ.get(DATABASE_URL_NAME) or None
+    database_path = find_database(database_url) if database_url else data_dir / _DATABASE
     run_dir = state_dir / "run"
-    if database_url:
-        run_dir /= _short_hash(str(database_path))
+    # One database has one worker, by whichever name it is reached.
+    real = os.path.realpath(database_path) if database_url else ""
+    if real and real != os.path.realpath(data_dir / _DATABASE):
+        run_dir /= _short_hash(real)
     return Paths(
         data_dir=data_dir,
         config_dir=config_dir,
@@ -213,7 +232,8 @@ def find_database(url: str) -> Path:
     ``sqlite:///name`` is relative to the present folder, ``sqlite:////name`` is absolute.
 
     Raises:
-        UsageError: The text is no URL, is not for SQLite, names no file, or carries options.
+        UsageError: The text is no URL, is not for SQLite, names no file, or carries options; or the name is relative
+            and the present folder is gone.
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
@@ -228,7 +248,17 @@ def find_database(url: str) -> Path:
         raise UsageError("the database URL names no file", hint=_EXAMPLE)
     if options:
         raise UsageError("the database URL carries options after '?', and none is understood", hint=_EXAMPLE)
-    return Path(name).expanduser().absolute()
+    return _absolute(Path(name))
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path.expanduser().absolute()
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"the current folder is gone, and agentmon's files are relative to it: {path}",
+            hint=f"Change to a folder that exists, or set {HOME_NAME} and {DATABASE_URL_NAME} to absolute paths.",
+        ) from error
 
 
 def _short_enough(run_dir: Path) -> Path:

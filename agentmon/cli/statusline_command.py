@@ -14,9 +14,8 @@ from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
 from agentmon.cli.statusline import print_statusline
 from agentmon.domain.errors import UsageError
+from agentmon.paths import find_paths
 from agentmon.services.statusline_setup import SetupChange, SetupOutcome, claude_settings_file, install, remove
-
-_PLACES = ("AGENTMON_HOME", "AGENTMON_DATABASE_URL")
 
 
 def statusline(
@@ -61,7 +60,7 @@ def _own_command() -> str:
 
     Where agentmon keeps its data elsewhere, the command says so: who starts Claude Code may not have set it.
     """
-    places = [f"{name}={shlex.quote(text)}" for name in _PLACES if (text := os.environ.get(name))]
+    places = [f"{name}={shlex.quote(text)}" for name, text in find_paths().variables.items()]
     here = Path(sys.argv[0])
     found = shutil.which("agentmon")
     if here.name != "agentmon" or not here.is_file():

@@ -47,8 +47,6 @@ STANDARD_NAMES: Final = frozenset(
         *("RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "VOLTA_HOME", "DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH"),
         # The host system
         *("WSLENV", "WSL_DISTRO_NAME", "WSL_INTEROP", "__CF_USER_TEXT_ENCODING"),
-        # An agent that calls agentmon reaches the board it was started from
-        "AGENTMON_HOME",
     },
 )
 """What every program gets where it is set; ``*`` ends a prefix."""

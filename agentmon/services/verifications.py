@@ -13,8 +13,8 @@ from agentmon.domain.verifications import VerificationStatus
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.runners.sandbox.plan import plan_sandbox
 from agentmon.services.launch_check import launch_environment
+from agentmon.worker.run_variables import run_variables
 from agentmon.worker.verifying import command_of, verify
-from agentmon.worker.worktree_making import worktree_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -120,7 +120,7 @@ class VerificationService:
             raise UsageError(f"the folder of this run is gone: {folder or 'it never started'}", hint="run it again")
         agent = await self._agents.get(execution.agent_id)
         environment = launch_environment(agent, task.input_context, dict(os.environ) if environ is None else environ)
-        environment = {**environment, **await worktree_variables(self._worktrees, execution, task)}
+        environment = {**environment, **await run_variables(self._worktrees, execution, task, self._paths)}
         layout = await asyncio.to_thread(
             plan_sandbox,
             execution.sandbox or Sandbox.OFF,

@@ -9,6 +9,8 @@ import time
 from typing import IO, TYPE_CHECKING, Final
 
 from agentmon.domain.errors import RunnerError
+from agentmon.paths import LOCATION_NAMES
+from agentmon.runners.session_marks import is_of_session
 from agentmon.worker.presence import WorkerInfo, read_presence
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def ensure_worker(
         return presence
     logged_bytes = _size(paths.worker_log)
     if not presence.is_running:
-        _start(paths, dict(os.environ if environ is None else environ))
+        _start(paths, os.environ if environ is None else environ)
     seen_at = time.monotonic()
     deadline = seen_at + _READY_WITHIN_S
     while time.monotonic() < deadline:
@@ -54,7 +56,7 @@ def ensure_worker(
         if presence.is_running:
             seen_at = time.monotonic()
         elif time.monotonic() - seen_at >= _START_AGAIN_AFTER_S:
-            _start(paths, dict(os.environ if environ is None else environ))
+            _start(paths, os.environ if environ is None else environ)
             seen_at = time.monotonic()
         time.sleep(_LOOK_EVERY_S)
     raise RunnerError(
@@ -62,16 +64,15 @@ def ensure_worker(
     )
 
 
-def _start(paths: Paths, environ: dict[str, str]) -> None:
-    # A worker that is started from inside a run must not pass for a part of that run.
-    for name in ("TMUX", "TMUX_PANE", "AGENTMON_EXECUTION_ID", "AGENTMON_CALLS", "AGENTMON_CALLED"):
-        environ.pop(name, None)
+def _start(paths: Paths, environ: Mapping[str, str]) -> None:
+    # It must not pass for a part of the run or the agent from which it is started.
+    own = {name: text for name, text in environ.items() if not is_of_session(name) and name not in LOCATION_NAMES}
     logged_bytes = _size(paths.worker_log)
     try:
         paths.logs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with paths.worker_log.open("ab") as log:
             paths.worker_log.chmod(0o600)
-            code = _launch(environ, log)
+            code = _launch(own | paths.variables, log)
     except (OSError, subprocess.SubprocessError) as error:
         raise RunnerError(f"the background worker could not be started: {error}", hint=_hint(paths)) from error
     if code:

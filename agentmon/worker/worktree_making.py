@@ -22,8 +22,9 @@ from agentmon.threads import in_daemon_thread
 from agentmon.worker.commands import give_to_host
 from agentmon.worker.file_trust import read_trusted_setup
 from agentmon.worker.finalizing import EndStep
-from agentmon.worker.preparation import NO_VARIABLES, environment_of, folder_of
+from agentmon.worker.preparation import environment_of, folder_of
 from agentmon.worker.project_commands import STRAYS_GRACE_S, CommandLog, run_project_command
+from agentmon.worker.run_variables import run_variables
 from agentmon.worker.strays import end_strays
 from agentmon.workspaces import worktree_filling, worktrees
 
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from agentmon.domain.clock import Clock
-    from agentmon.domain.executions import ClaimedExecution, Execution, ExecutionEnding
-    from agentmon.domain.tasks import Task
+    from agentmon.domain.executions import ClaimedExecution, ExecutionEnding
     from agentmon.domain.worktrees import Worktree
     from agentmon.paths import Paths
     from agentmon.settings import WorktreeSettings
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-FIRST_PORT: Final = 20_000
-PORTS_EACH: Final = 10
-"""Worktree number N has the ports from ``FIRST_PORT + N * PORTS_EACH`` on."""
 _MADE_WITHIN_S: Final = 900.0
 _LOCK_WITHIN_S: Final = 120.0
 """A git that outlived a killed worker comes to its end first."""
@@ -89,10 +86,10 @@ class WorktreeMaker:
             AgentmonError: There is no worktree to work in; the run may not start anywhere else.
         """
         execution = claimed.execution
-        if execution.worktree_id is None:
-            return MadeWorktree(claimed=claimed, environment=NO_VARIABLES, has_output=False)
-        worktree = await self._worktrees.get(execution.worktree_id)
         environment = await self.variables(claimed)
+        if execution.worktree_id is None:
+            return MadeWorktree(claimed=claimed, environment=environment, has_output=False)
+        worktree = await self._worktrees.get(execution.worktree_id)
         is_there = await in_daemon_thread(partial(_is_there, worktree), name="worktree")
         if worktree.status is WorktreeStatus.READY and is_there:
             return MadeWorktree(claimed=claimed, environment=environment, has_output=False)
@@ -115,8 +112,8 @@ class WorktreeMaker:
         return MadeWorktree(claimed=claimed, environment=environment, has_output=True)
 
     async def variables(self, claimed: ClaimedExecution) -> Mapping[str, str]:
-        """Return the variables about the worktree of a run; none in the folder itself."""
-        return await worktree_variables(self._worktrees, claimed.execution, claimed.task)
+        """Return what a run is told about itself."""
+        return await run_variables(self._worktrees, claimed.execution, claimed.task, self._paths)
 
     async def _make(
         self,
@@ -250,14 +247,6 @@ class WorktreeMaker:
             await in_daemon_thread(removal, name="remove worktree")
         await self._worktrees.remove(worktree, actor=SYSTEM_ACTOR, at=self._clock.now())
         _log.info("worktree %s: taken away, as a kill had left it half done", worktree.path)
-
-
-async def worktree_variables(repository: WorktreeRepository, execution: Execution, task: Task) -> Mapping[str, str]:
-    """Return the variables about the worktree of a run; none in the folder itself."""
-    if execution.worktree_id is None:
-        return NO_VARIABLES
-    slot = await repository.slot(execution.worktree_id)
-    return {"AGENTMON_TASK": str(task.number), "AGENTMON_PORT_BASE": str(FIRST_PORT + slot * PORTS_EACH)}
 
 
 @contextlib.asynccontextmanager

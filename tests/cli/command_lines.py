@@ -95,6 +95,20 @@ class CommandLine:
         stdout, stderr = process.communicate(timeout=DEADLINE_S)
         return Finished(code=process.returncode, stdout=stdout.decode(), stderr=stderr.decode())
 
+    def run_elsewhere(self, folder: Path, *command: str, environ: Mapping[str, str]) -> Finished:
+        """Run any command to its end in another folder."""
+        ended = subprocess.run(
+            command,
+            cwd=folder,
+            env={**self.environ, **environ},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        return Finished(code=ended.returncode, stdout=ended.stdout, stderr=ended.stderr)
+
     def run_for_bytes(self, *words: str) -> bytes:
         """Run a command line to its end and return what it wrote, byte for byte."""
         return self.start(*words).communicate(timeout=DEADLINE_S)[0]

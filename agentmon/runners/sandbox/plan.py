@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import RunnerError
 from agentmon.domain.sandboxes import Sandbox
-from agentmon.paths import find_paths, find_workspace_root
-from agentmon.runners.host.spec import MARKER_VARIABLE
+from agentmon.paths import LOCATION_NAMES, find_paths, find_workspace_root
+from agentmon.runners.session_marks import is_of_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -148,11 +148,8 @@ def calls_environment(paths: Paths, environ: Mapping[str, str]) -> dict[str, str
         environ: That of the worker.
     """
     told = {name: text for name, text in environ.items() if name in _OF_CALLS or name.startswith(_OF_CALLS_FROM)}
-    if told.get("AGENTMON_HOME"):
-        told["AGENTMON_HOME"] = str(paths.data_dir)
-    if told.get("AGENTMON_DATABASE_URL"):
-        told["AGENTMON_DATABASE_URL"] = f"sqlite:///{paths.database_path}"
-    return {name: text for name, text in told.items() if name not in {CALLS_VARIABLE, MARKER_VARIABLE}}
+    kept = {name: text for name, text in told.items() if not is_of_session(name) and name not in LOCATION_NAMES}
+    return kept | paths.variables
 
 
 def in_sandbox(layout: Mapping[str, object] | None, command: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,184 @@
+"""Commands and runs in a shell that is not as one wishes: inside another agent, with relative places."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agentmon.domain.errors import RunnerError
+from agentmon.paths import find_paths
+from agentmon.worker import launch
+from tests.cli.command_lines import CommandLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.forks import Forks
+
+MARKS = {
+    "AI_AGENT": "claude-code_2-1-332_agent",
+    "CLAUDECODE": "1",
+    "CLAUDE_CODE_CHILD_SESSION": "1",
+    "CLAUDE_CODE_ENTRYPOINT": "cli",
+    "CLAUDE_CODE_SESSION_ID": "5d1c",
+    "CLAUDE_CODE_SSE_PORT": "1234",
+    "CLAUDE_PID": "77",
+    "CODEX_SANDBOX": "seatbelt",
+    "CODEX_SANDBOX_NETWORK_DISABLED": "1",
+    "CODEX_THREAD_ID": "019a",
+    "GEMINI_CLI": "1",
+    "OPENCODE": "1",
+    "OPENCODE_CALLER": "vscode",
+    "OPENCODE_CLIENT": "acp",
+    "OPENCODE_PID": "78",
+    "QWEN_CODE": "1",
+}
+CONFIGURATION = {
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "9000",
+    "CLAUDE_CODE_USE_BEDROCK": "1",
+    "CLAUDE_CONFIG_DIR": "/c",
+    "CODEX_HOME": "/x",
+    "GEMINI_MODEL": "m",
+    "OPENCODE_CONFIG": "/o.json",
+    "QWEN_MODEL": "q",
+}
+OF_ANOTHER_RUN = {"AGENTMON_TASK": "41", "AGENTMON_PORT_BASE": "20410", "AGENTMON_CALLS": "/nowhere"}
+
+
+@pytest.fixture
+def away(forks: Forks) -> Iterator[CommandLine]:
+    """A home of its own, whose place and database are named relative to the project."""
+    with CommandLine(Path(tempfile.mkdtemp(prefix="am-")), forks) as command_line:
+        command_line.environ |= {"AGENTMON_HOME": "./here", "AGENTMON_DATABASE_URL": "sqlite:///there.db"}
+        command_line.paths = find_paths(
+            {
+                "AGENTMON_HOME": str(command_line.workspace / "here"),
+                "AGENTMON_DATABASE_URL": f"sqlite:///{command_line.workspace}/there.db",
+            }
+        )
+        yield command_line
+
+
+def variables_of(printed: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
+
+
+def test_the_marks_of_the_agent_around_reach_no_run_and_configuration_does(cli: CommandLine) -> None:
+    stub = cli.folder / "stub"
+    stub.write_text("#!/bin/sh\nenv\n")
+    stub.chmod(0o755)
+    assert cli("agents", "add", str(stub), "--as", "stub").code == 0
+    prefixes = ["AGENTMON_*", "CLAUDE*", "CODEX_*", "GEMINI_*", "OPENCODE*", "QWEN_*"]
+    assert cli("agents", "edit", "stub", *(word for one in prefixes for word in ("--env", one))).code == 0
+    number = cli.add("which environment", "--agent", "stub")
+
+    ended = cli("run", number, "--wait", environ=MARKS | CONFIGURATION | {"AGENTMON_PORT_BASE": "20410"})
+
+    assert ended.code == 0, ended.stderr
+    told = variables_of(cli("log", number).stdout)
+    assert not MARKS.keys() & told.keys()
+    assert CONFIGURATION.items() <= told.items()
+    assert told["AGENTMON_TASK"] == number
+    assert "AGENTMON_PORT_BASE" not in told
+
+
+def test_a_mark_that_is_named_in_full_is_passed(cli: CommandLine) -> None:
+    number = cli.add("asks for one", "--command", "env", "--env", "CODEX_THREAD_ID")
+
+    assert cli("run", number, "--wait", environ=MARKS).code == 0
+    assert variables_of(cli("log", number).stdout)["CODEX_THREAD_ID"] == MARKS["CODEX_THREAD_ID"]
+
+
+def test_a_worker_is_no_part_of_the_agent_or_the_run_that_starts_it_and_knows_absolute_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    places = {"AGENTMON_HOME": "./here", "AGENTMON_DATABASE_URL": "sqlite:///there.db"}
+    given: dict[str, str] = {}
+
+    def start(environ: Any, _log: object) -> int:
+        given.update(environ)
+        return 1
+
+    monkeypatch.setattr(launch, "_launch", start)
+    with pytest.raises(RunnerError):
+        launch.ensure_worker(find_paths(places), environ=MARKS | CONFIGURATION | OF_ANOTHER_RUN | places)
+
+    assert given == CONFIGURATION | {
+        "AGENTMON_HOME": str(tmp_path / "here"),
+        "AGENTMON_DATABASE_URL": f"sqlite:///{tmp_path}/there.db",
+    }
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("sandbox", ["off", "agentmon"])
+def test_places_that_are_relative_lead_worker_and_runs_to_one_board(away: CommandLine, sandbox: str) -> None:
+    call = f"{shlex.quote(sys.executable)} -P -m agentmon"
+    script = f"cd / && {call} task add -C {shlex.quote(str(away.workspace))} within && env"
+    added = away.run_alone("task", "add", "calls", "--command", shlex.join(["sh", "-c", script]), "--json").document()
+    number = str(added["number"])
+
+    ended = away.run_alone("run", number, "--wait", "--sandbox", sandbox)
+
+    assert ended.code == 0, ended.stderr + away.run_alone("log", number).stdout
+    titles = [one["title"] for one in away.run_alone("task", "list", "--json").document()]
+    assert sorted(titles) == ["calls", "within"]
+    told = variables_of(away.run_alone("log", number).stdout)
+    assert told["AGENTMON_HOME"] == str(away.workspace / "here")
+    assert told["AGENTMON_DATABASE_URL"] == f"sqlite:///{away.workspace}/there.db"
+    assert told["AGENTMON_TASK"] == number
+    databases = [Path(place) / name for place, _, names in os.walk(away.folder) for name in names if name[-3:] == ".db"]
+    assert databases == [away.workspace / "there.db"]
+    assert not Path("/there.db").exists()
+
+
+@pytest.mark.proof
+def test_a_run_in_a_home_of_its_own_knows_its_board(cli: CommandLine) -> None:
+    usual = {"AGENTMON_HOME": ""}
+    call = f"{shlex.quote(sys.executable)} -P -m agentmon task add -C {shlex.quote(str(cli.workspace))} within"
+    own = cli.folder / "own"
+    own.mkdir()
+    words = ("task", "add", "calls", "--env", f"HOME={own}", "--command", shlex.join(["sh", "-c", call]), "--json")
+    number = str(cli.run_alone(*words, environ=usual).document()["number"])
+    try:
+        ended = cli.run_alone("run", number, "--wait", environ=usual)
+
+        assert ended.code == 0, ended.stderr + cli.run_alone("log", number, environ=usual).stdout
+        titles = [one["title"] for one in cli.run_alone("task", "list", "--json", environ=usual).document()]
+        assert sorted(titles) == ["calls", "within"]
+    finally:
+        cli.run_alone("worker", "--stop", environ=usual)
+
+
+def test_one_database_has_one_worker_by_whichever_name(tmp_path: Path) -> None:
+    home = {"AGENTMON_HOME": str(tmp_path / "home")}
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real)
+
+    def lock_of(database: Path) -> Path:
+        return find_paths(home | {"AGENTMON_DATABASE_URL": f"sqlite:///{database}"}).worker_lock
+
+    assert lock_of(tmp_path / "home" / "agentmon.db") == find_paths(home).worker_lock
+    assert lock_of(tmp_path / "link" / "a.db") == lock_of(real / "a.db")
+    assert lock_of(real / "b.db") != lock_of(real / "a.db")
+
+
+@pytest.mark.parametrize("words", [("task", "list"), ("status",), ("costs", "--json")])
+def test_a_relative_place_in_a_folder_that_is_gone_is_said(cli: CommandLine, words: tuple[str, ...]) -> None:
+    gone = cli.folder / "gone"
+    gone.mkdir()
+    script = 'rmdir "$PWD" && exec "$@"'
+    found = cli.run_elsewhere(
+        gone, "sh", "-c", script, "sh", sys.executable, "-P", "-m", "agentmon", *words, environ={"AGENTMON_HOME": "./x"}
+    )
+
+    assert found.code == 2
+    assert "Traceback" not in found.stderr
+    assert "AGENTMON_HOME" in found.stderr

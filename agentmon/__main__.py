@@ -112,6 +112,7 @@ def _dispatch(words: list[str]) -> int:
         from agentmon.worker.early_reading import begin_reading  # noqa: PLC0415 - each request loads its own part alone
 
         begin_reading()
+    _hear_signals()
     folder = _folder_to_open(words)
     if folder is not None:
         from agentmon.cli.open_app import open_app  # noqa: PLC0415 - each request loads its own part alone
@@ -120,6 +121,14 @@ def _dispatch(words: list[str]) -> int:
     from agentmon.cli.app import run_command_line  # noqa: PLC0415 - each request loads its own part alone
 
     return run_command_line(words)
+
+
+def _hear_signals() -> None:
+    """Undo an inherited mask, and an ignored SIGCHLD, which would hide how what is started from here ends."""
+    import signal  # noqa: PLC0415 - each request loads its own part alone
+
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _confine() -> None:

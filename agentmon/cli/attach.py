@@ -11,6 +11,7 @@ from agentmon.cli.output import flush, say_document, tell
 from agentmon.domain.errors import ConflictError
 from agentmon.domain.tasks import Workspace
 from agentmon.runners.attach import AttachPlan
+from agentmon.runners.host.signals import reset_signals
 
 
 def attach(
@@ -41,6 +42,7 @@ def attach(
         return
     tell(plan.note)
     flush()
+    reset_signals()
     os.execvpe(plan.argv[0], plan.argv, dict(plan.environ))
 
 

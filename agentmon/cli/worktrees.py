@@ -25,6 +25,7 @@ from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.tasks import Workspace
 from agentmon.domain.worktrees import Worktree
+from agentmon.runners.host.signals import reset_signals
 from agentmon.runners.text_editor import find_editor
 from agentmon.services.worktrees import RemovedWorktree, RestoredWorktree, WorktreeState
 
@@ -100,6 +101,7 @@ def open_worktree(
         flush()
         try:
             os.chdir(found.path)
+            reset_signals()
             os.execvp(words[0], words)
         except OSError as error:
             raise ConflictError(

@@ -16,6 +16,7 @@ from agentmon import __version__
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError
 from agentmon.paths import find_paths
+from agentmon.runners.host.signals import reset_signals
 from agentmon.runners.tmux import Tmux
 from agentmon.store.database import open_database
 from agentmon.store.money_setting import find_money_words
@@ -34,6 +35,8 @@ _log = logging.getLogger(__name__)
 
 _LOG_MAX_BYTES: Final = 2_000_000
 _LOG_FILES: Final = 3
+_KEPT_SIGNALS: Final = frozenset({signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ})
+"""Python has set them for itself; what it starts gets none of that."""
 _LOOK_FOR_DATABASE_EVERY_S: Final = 1.0
 _WITHOUT_FOLDER_S: Final = 60.0
 """A disk may be away for a moment."""
@@ -49,6 +52,7 @@ def run_foreground(paths: Paths | None = None, *, makes_home: bool = True) -> in
         makes_home: Whether a missing data folder is made. Whoever starts a worker in the background has one: when it
             is gone by now, somebody removed it, and it stays so.
     """
+    reset_signals(kept=_KEPT_SIGNALS)
     paths = find_paths() if paths is None else paths
     home = _inode(paths.data_dir)
     if home is None and not makes_home:
@@ -91,7 +95,8 @@ async def _serve(paths: Paths, lock: WorkerLock) -> None:
     A worker without a data folder ends: somebody has deleted it, and whoever makes another one starts another worker.
     """
     is_told_to_end = asyncio.Event()
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # A handler, unlike SIG_IGN, is not handed down.
+    signal.signal(signal.SIGHUP, lambda *_: None)
     await _work(paths, lock, is_told_to_end)
     seen_at = time.monotonic()
     while not is_told_to_end.is_set():

@@ -14,7 +14,8 @@ import pytest
 from agentmon.domain.errors import RunnerError
 from agentmon.paths import find_paths
 from agentmon.worker import launch
-from tests.cli.command_lines import CommandLine
+from agentmon.worker.presence import read_presence
+from tests.cli.command_lines import CommandLine, Finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,3 +183,44 @@ def test_a_relative_place_in_a_folder_that_is_gone_is_said(cli: CommandLine, wor
     assert found.code == 2
     assert "Traceback" not in found.stderr
     assert "AGENTMON_HOME" in found.stderr
+
+
+DEAF = """
+import os, signal, sys
+signals = [getattr(signal, f"SIG{name}") for name in ("HUP", "INT", "QUIT", "TERM", "CHLD", "USR1", "TSTP")]
+if sys.argv[1] == "block":
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+else:
+    for number in signals:
+        signal.signal(number, signal.SIG_IGN)
+os.execv(sys.executable, [sys.executable, "-P", "-m", "agentmon", *sys.argv[2:]])
+"""
+"""Becomes agentmon with signals blocked or ignored."""
+
+PRINTS_SIGNALS = """
+import signal
+ignored = [number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN]
+print("ignored", [int(one) for one in ignored if one not in {signal.SIGPIPE, signal.SIGXFSZ}])
+print("blocked", [int(one) for one in signal.pthread_sigmask(signal.SIG_BLOCK, ())])
+"""
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("how", ["block", "ignore"])
+def test_what_a_deaf_process_starts_hears_every_signal(away: CommandLine, how: str) -> None:
+    def deaf(*words: str) -> Finished:
+        command = (sys.executable, "-P", "-c", DEAF, how, *words)
+        return away.run_elsewhere(away.workspace, *command, environ={})
+
+    program = shlex.join([sys.executable, "-c", PRINTS_SIGNALS])
+    number = str(deaf("task", "add", "t", "--command", program, "--verify", program, "--json").document()["number"])
+
+    ended = deaf("run", number, "--wait")
+
+    assert ended.code == 0, ended.stderr
+    hears_all = "ignored []\nblocked []\n"
+    assert away.run_alone("log", number).stdout.endswith(hears_all)
+    [folder] = away.paths.executions_dir.iterdir()
+    assert (folder / "verification-1.log").read_text().endswith(hears_all)
+    assert away.run_alone("worker", "--stop").code == 0
+    assert not read_presence(away.paths.worker_lock).is_running

@@ -6,7 +6,7 @@ import errno
 import os
 
 from agentmon.runners.host import terminal
-from agentmon.runners.host.lean import signal
+from agentmon.runners.host.signals import reset_signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,12 +149,7 @@ def _become_program(
         connect()
         os.closerange(3, failure_writer)
         os.closerange(failure_writer + 1, _HIGHEST_FILE)
-        for signal_number in signal.valid_signals():
-            try:
-                signal.signal(signal_number, signal.SIG_DFL)
-            except (OSError, ValueError):
-                pass  # KILL, STOP and those that the C library keeps
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        reset_signals()
         if spec.sandbox is not None:
             place = _IN_SANDBOX
             from agentmon.runners.sandbox import kernel  # noqa: PLC0415 - in this process alone, and where it is needed

@@ -13,6 +13,7 @@ import sys
 
 from agentmon.runners.host import documents
 from agentmon.runners.host.lean import signal
+from agentmon.runners.host.signals import reset_signals
 from agentmon.runners.host.spec import CALLED_VARIABLE, MARKER_VARIABLE
 
 TYPE_CHECKING = False
@@ -203,9 +204,7 @@ def _become_command(words: list[str], environment: dict[str, str], folder: str, 
         for number, file in enumerate([os.dup(file) for file in files]):
             os.dup2(file, number)
         os.closerange(_STANDARD_FILES, _HIGHEST_FILE)
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        reset_signals()
         os.chdir(folder)
         os.execve(sys.executable, [sys.executable, "-P", "-m", "agentmon", *words], environment)
     except (OSError, ValueError) as error:

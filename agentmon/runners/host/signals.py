@@ -11,6 +11,16 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _IGNORED = ("SIGHUP", "SIGPIPE", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGXFSZ")
 
 
+def reset_signals(kept: frozenset[int] = frozenset()) -> None:
+    """Undo what a process inherited or set, but for the kept ones: nothing is ignored, handled or blocked."""
+    for number in signal.valid_signals() - kept:
+        try:
+            signal.signal(number, signal.SIG_DFL)
+        except (OSError, ValueError):
+            pass  # KILL, STOP and those that the C library keeps
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 class SignalInbox:
     """Collects signals; ``waker`` becomes readable when one came in."""
 

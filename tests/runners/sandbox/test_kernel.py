@@ -223,3 +223,9 @@ def test_it_is_the_same_process_and_takes_the_signals_of_its_terminal(tmp_path: 
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         os.close(terminal)
+
+
+def test_it_ends_with_the_pipe_that_it_writes_to() -> None:
+    told = tell({}, "yes | head -1")
+
+    assert (told.stdout, told.stderr) == ("y\n", "")

@@ -167,6 +167,15 @@ class Paths(NamedTuple):
         """Return the folder of one execution."""
         return self.executions_dir / execution_id
 
+    def output_of(self, execution_id: ExecutionId, log_file_path: str | None) -> Path:
+        """Return the file of an execution's output, also of one that was queued or begun from another data folder.
+
+        Args:
+            execution_id: Which execution.
+            log_file_path: Where its row says that the file is; None when it says nothing.
+        """
+        return Path(log_file_path) if log_file_path else self.execution_dir(execution_id) / "output.log"
+
 
 def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
     """Return the paths that the environment asks for; nothing is made or read.

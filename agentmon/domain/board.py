@@ -58,6 +58,8 @@ class Card(NamedTuple):
     """The program's name when the agent is the one that runs any command: what to show instead of its slug."""
     execution_id: ExecutionId | None = None
     """The newest execution; None when the task never ran."""
+    log_file_path: str | None = None
+    """Where its output is."""
     state: LiveState | None = None
     exit_code: int | None = None
     error: str | None = None

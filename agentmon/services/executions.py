@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from agentmon.domain.events import Event
     from agentmon.domain.executions import Execution, ExecutionListing
@@ -83,9 +83,7 @@ class ExecutionService:
 
     def log_path(self, execution: Execution) -> Path:
         """Return where its output is or will be; the file need not exist yet."""
-        if execution.log_file_path:
-            return Path(execution.log_file_path)
-        return self._paths.execution_dir(execution.id) / "output.log"
+        return self._paths.output_of(execution.id, execution.log_file_path)
 
     def draft_reader(self, execution: Execution) -> DraftReader:
         """Return what reads the messages that its agent is writing; it looks into files."""

@@ -568,7 +568,7 @@ class QueueService:
                 raise
             return stopping
         if execution.status is ExecutionStatus.CANCELLED:
-            folder = ExecutionFolder(self._paths.execution_dir(execution.id))
+            folder = self._folder_of(execution)
             folder.environment.unlink(missing_ok=True)
         elif execution.status.is_open:
             try:
@@ -705,9 +705,12 @@ class QueueService:
             if not await self._executions.was_queued(execution_id):
                 folder.remove()
 
+    def _folder_of(self, execution: Execution) -> ExecutionFolder:
+        return ExecutionFolder(self._paths.output_of(execution.id, execution.log_file_path).parent)
+
     async def _hand_over_stops(self, execution_id: ExecutionId) -> bool:
         """Hand a host that lives the stops that no worker hands over; return whether it has them all."""
-        folder = ExecutionFolder(self._paths.execution_dir(execution_id))
+        folder = self._folder_of(await self._executions.get(execution_id))
         if not is_locked(folder.host_lock):
             return False
         waiting = [one for one in await self._live.waiting_commands() if one.execution_id == execution_id]
@@ -728,7 +731,7 @@ class QueueService:
         The journal says so, and from there it comes into the database as soon as there is a worker and space.
         """
         for execution in await self._executions.of_task(task_id, limit=1):
-            folder = ExecutionFolder(self._paths.execution_dir(execution.id))
+            folder = self._folder_of(execution)
             if execution.status in LIVE_STATUSES:
                 try:
                     await asyncio.to_thread(folder.append_command, {"id": new_id(), "type": command_type.value})

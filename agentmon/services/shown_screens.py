@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import TmuxUnavailableError
@@ -15,6 +14,8 @@ from agentmon.runners.execution_folder import open_descriptor, read_whole
 from agentmon.threads import in_daemon_thread
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentmon.domain.executions import Execution
     from agentmon.domain.ids import ExecutionId
     from agentmon.paths import Paths
@@ -64,9 +65,7 @@ class ScreenService:
         return await in_daemon_thread(lambda: self._emulate(log), name="emulate a screen")
 
     def _log_path(self, execution: Execution) -> Path:
-        if execution.log_file_path:
-            return Path(execution.log_file_path)
-        return self._paths.execution_dir(execution.id) / "output.log"
+        return self._paths.output_of(execution.id, execution.log_file_path)
 
     async def _read_pane(self, session: str) -> bytes | None:
         """Return what a pane and its history show; None when tmux cannot tell."""

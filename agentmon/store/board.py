@@ -45,7 +45,7 @@ SELECT t.id, t.number, t.title, t.status, t.priority, t.input_context, t.next_ru
        e.end_reason, e.wait_reason, e.not_before, e.paused_at, x.parked_until, x.park_note,
        e.activity, e.is_held, e.activity_note, s.workspace, e.mode, t.due_at, t.archived_at, t.workspace_id,
        k.branch, k.path, e.verification_status, e.verification_command, e.verification_ms,
-       pr.number, pr.state, pr.is_draft, pr.checks, pr.review, t.alternatives_id
+       pr.number, pr.state, pr.is_draft, pr.checks, pr.review, t.alternatives_id, e.log_file_path
 FROM page CROSS JOIN tasks t ON t.id = page.task_id {rank}
 LEFT JOIN agents a ON a.id = t.assignee_agent_id
 LEFT JOIN executions e ON e.id = (
@@ -493,6 +493,7 @@ def _card(
         agent_slug=_optional_text(slug),
         command_word=_command_word(slug, input_context),
         execution_id=None if execution_id is None else ExecutionId(str(execution_id)),
+        log_file_path=_optional_text(row[40]),
         state=None
         if execution_status is None
         else live_state(

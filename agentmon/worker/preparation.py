@@ -45,9 +45,7 @@ def session_name(execution: Execution) -> str:
 
 def folder_of(execution: Execution, paths: Paths) -> ExecutionFolder:
     """Return the folder of an execution, also of one that was queued or begun from another data folder."""
-    if execution.log_file_path is None:
-        return ExecutionFolder(paths.execution_dir(execution.id))
-    return ExecutionFolder(Path(execution.log_file_path).parent)
+    return ExecutionFolder(paths.output_of(execution.id, execution.log_file_path).parent)
 
 
 def host_command(folder: ExecutionFolder) -> tuple[str, ...]:

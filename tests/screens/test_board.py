@@ -612,3 +612,17 @@ async def test_the_preview_shows_the_screen_of_a_program_that_repaints(tmp_path:
     async with open_board(place, size=(200, 60)) as board:
         await board.until(lambda: "ready" in screen_text(board.app), "its screen")
         assert "Trust this?" not in screen_text(board.app)
+
+
+async def test_the_preview_shows_the_log_of_a_run_that_was_queued_from_another_data_folder(place: Place) -> None:
+    async with place.services() as (services, workspace):
+        stored_rows = Stored(services, workspace)
+        run = await stored_rows.add_run((await stored_rows.add_task("elsewhere")).id, output=b"written elsewhere\n")
+        log = services.executions.log_path(run)
+        moved = place.root / "other data folder"
+        log.parent.rename(moved)
+        with closing(sqlite3.connect(place.paths.database_path)) as connection, connection:
+            connection.execute("UPDATE executions SET log_file_path = ?", (str(moved / log.name),))
+
+    async with open_board(place, size=(200, 60)) as board:
+        await board.until(lambda: "written elsewhere" in screen_text(board.app), "its log")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agentmon.bootstrap import open_services
 from agentmon.domain.approvals import ApprovalStatus, RuleDecision
 from agentmon.domain.budgets import BudgetPeriod, BudgetScope
 from agentmon.domain.errors import ConflictError, UndeliveredError
@@ -19,6 +20,7 @@ from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.idempotency import idempotency_key
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.task_status import TaskStatus
+from agentmon.paths import find_paths
 from agentmon.runners.locks import is_locked
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.loop_report import write_loop_report
@@ -156,10 +158,22 @@ async def _cancel_its_card(services: Services, task_id: TaskId) -> None:
     await services.queue.deliver()
 
 
+async def _stop_from_another_data_folder(services: Services, task_id: TaskId) -> None:
+    elsewhere = {
+        "AGENTMON_HOME": str(services.paths.data_dir / "2"),
+        "AGENTMON_DATABASE_URL": f"sqlite:///{services.paths.database_path}",
+    }
+    paths = find_paths(elsewhere)
+    paths.worker_log.mkdir(parents=True)
+    async with open_services(paths) as others:
+        await others.queue.stop(task_id, actor=USER_ACTOR)
+
+
 STOPS: dict[str, Callable[[Services, TaskId], Awaitable[object]]] = {
     "stop": lambda services, task_id: services.queue.stop(task_id, actor=USER_ACTOR),
     "kill": lambda services, task_id: services.queue.stop(task_id, actor=USER_ACTOR, kill=True),
     "cancel its card": _cancel_its_card,
+    "stop from another data folder": _stop_from_another_data_folder,
 }
 
 

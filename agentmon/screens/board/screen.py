@@ -496,7 +496,7 @@ class BoardScreen(ServiceScreen[None]):
             self.query_one("#preview").mount(self._preview)
         log_path = None
         if card is not None and card.execution_id is not None:
-            log_path = self._paths.execution_dir(card.execution_id) / "output.log"
+            log_path = self._paths.output_of(card.execution_id, card.log_file_path)
         self._preview.now = self._clock.now()
         self._preview.show(card, log_path)
         if self._preview_feed is not None:

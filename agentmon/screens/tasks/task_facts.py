@@ -420,7 +420,7 @@ async def _command_of(services: Services, facts: TaskFacts) -> str:
     """Return the command line of the run that is going on, else the one that the next run starts."""
     newest = facts.newest
     if newest is not None and newest.status.is_live:
-        recorded = await find_recorded_command(services.paths.execution_dir(newest.id) / "spec.json")
+        recorded = await find_recorded_command(services.executions.log_path(newest).with_name("spec.json"))
         if recorded is not None:
             return recorded
     agent = facts.agent

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
 from time import monotonic
@@ -49,8 +49,9 @@ from agentmon.widgets.ordered_keys import OrderedKeys
 from agentmon.widgets.whole_keys import SplitSequence
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
     from datetime import datetime
+    from types import FrameType
 
     from rich.console import RenderableType
     from textual.binding import Binding, BindingType
@@ -289,13 +290,9 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         self._take_own_files()
         if not self.is_headless:
             self.set_interval(_TERMINAL_LOOK_S, self._leave_without_terminal, name="terminal")
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            try:
-                loop.add_signal_handler(number, self._leave_on_signal, number)
-            except (RuntimeError, ValueError):
-                # Not in the main thread: whoever started the loop there handles signals.
-                break
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+                # The event loop's own handlers would hear of a ctrl+c in a lent terminal once that is back.
+                signal.signal(number, partial(self._leave_on_signal, asyncio.get_running_loop()))
 
     def _take_own_files(self) -> None:
         """Take the keys and themes that the person made, where there are any."""
@@ -889,8 +886,16 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             "last keys": " ".join(self._last_keys),
         }
 
-    def _leave_on_signal(self, number: signal.Signals) -> None:
-        self.exit(return_code=128 + number)
+    def _leave_on_signal(self, loop: asyncio.AbstractEventLoop, number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(partial(self.exit, return_code=128 + number))
+
+    @contextmanager
+    def suspend(self) -> Iterator[None]:
+        """Lend the terminal to a program, which alone hears ctrl+c then."""
+        from agentmon.runners.lent_terminal import deaf_to_interrupts  # noqa: PLC0415 - not part of the first frame
+
+        with super().suspend(), deaf_to_interrupts():
+            yield
 
     def _leave_without_terminal(self) -> None:
         """Leave when the terminal is gone: the signal for that reaches only programs that the terminal controls."""

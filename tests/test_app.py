@@ -70,6 +70,17 @@ class App(AgentmonApp):
     def on_mount(self):
         self.set_timer(0.5, lambda: self.mount(Broken()))
 """
+LENDING = """
+import subprocess
+
+class App(AgentmonApp):
+    def on_mount(self):
+        self.set_timer(0.5, self.lend)
+
+    def lend(self):
+        with self.suspend():
+            subprocess.run(["sh", "-c", "trap '' INT QUIT; kill -INT 0; kill -QUIT 0; echo ended"])
+"""
 FAILING_FOR_EVER = """
 class App(AgentmonApp):
     def on_mount(self):
@@ -101,7 +112,7 @@ def test_nothing_heavy_is_imported_before_the_first_frame(place: Place, tmp_path
     assert HEAVY & set(report["later"]) >= {"sqlmodel", "sqlalchemy"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_a_signal_ends_the_app_and_gives_the_terminal_back(place: Place, number: signal.Signals) -> None:
     argv = [sys.executable, "-c", START.format(extra=PLAIN), str(place.root)]
 
@@ -115,6 +126,17 @@ def test_a_signal_ends_the_app_and_gives_the_terminal_back(place: Place, number:
     assert LEAVE_SCREEN in app.output
     assert SHOW_CURSOR in app.output
     assert MOUSE_OFF in app.output
+
+
+def test_what_interrupts_a_program_in_the_lent_terminal_leaves_the_app_open(place: Place) -> None:
+    argv = [sys.executable, "-c", START.format(extra=LENDING), str(place.root)]
+
+    with terminal(argv, environment(place)) as app:
+        app.read_until(lambda output: b"ended" in output, "the program")
+        app.read_until(lambda output: b"No tasks yet." in output.partition(b"ended")[2], "the board again")
+        app.send(b"q")
+
+        assert app.wait() == 0
 
 
 def test_q_leaves_with_the_terminal_as_it_was(place: Place) -> None:

@@ -11,16 +11,17 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import RunnerError, UsageError
 from agentmon.domain.plain_text import plain_line
+from agentmon.runners.lent_terminal import deaf_to_interrupts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 _VARIABLES: Final = ("VISUAL", "EDITOR")
 _USUAL: Final = ("nano", "vim", "vi")
@@ -133,7 +134,7 @@ def run_editor(argv: list[str], lent: LentFile, environ: Mapping[str, str]) -> W
     Raises:
         RunnerError: The editor cannot be started, or the file is gone.
     """
-    with _deaf_to_interrupts():
+    with deaf_to_interrupts():
         try:
             ended = subprocess.run([*argv, str(lent.path)], env=dict(environ), check=False)
         except OSError as error:
@@ -145,16 +146,6 @@ def run_editor(argv: list[str], lent: LentFile, environ: Mapping[str, str]) -> W
     elif ended.returncode:
         complaint = f"{name} ended with exit code {ended.returncode}"
     return WrittenText(text=lent.read(), complaint=complaint)
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Let a ctrl+c that is meant for the editor end nothing else; a handler, unlike SIG_IGN, is not handed down."""
-    before = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _signal_name(number: int) -> str:
@@ -187,7 +178,7 @@ def open_file(argv: list[str], path: Path, environ: Mapping[str, str], *, line: 
     Raises:
         RunnerError: The editor cannot be started.
     """
-    with _deaf_to_interrupts():
+    with deaf_to_interrupts():
         try:
             subprocess.run([*argv, *place_words(argv[0], path, line)], env=dict(environ), check=False)
         except OSError as error:

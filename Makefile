@@ -1,6 +1,6 @@
 # make run and make test each do all of their set-up; see scripts/setup.
 .DEFAULT_GOAL := help
-.PHONY: help run test proofs test-pythons test-agents check format bench chaos soak clean
+.PHONY: help run test proofs test-pythons test-agents lint check format bench chaos soak release clean
 
 # Without compiled bytecode every start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
@@ -17,10 +17,12 @@ help: ## Say what can be made
 	@echo 'make test-pythons  readers, host and store under the oldest and the newest Python here (make test-pythons ARGS="3.12")'
 	@echo 'make test-agents  install the real agents and drive them, offline (make test-agents AGENTS="claude codex")'
 	@echo 'make check    format, lint, types, import contracts, then the tests and the proofs'
+	@echo 'make lint     format, lint, types and import contracts alone'
 	@echo 'make format   put the code into its form'
 	@echo 'make bench    measure, and print the table'
 	@echo 'make chaos    kill everything at random, then check every promise (make chaos ARGS="--minutes 10 --seed 7")'
 	@echo 'make soak     a hundred runs and a script at the keys for 20 minutes (make soak ARGS="--minutes 5")'
+	@echo 'make release  build and try the archives, then commit and tag (make release VERSION=0.8.0)'
 	@echo 'make clean    remove what was built; .venv stays'
 
 run:
@@ -50,12 +52,14 @@ test-agents:
 	@$(OUTSIDE_MAKE) AGENTMON_TEST_AGENTS="$(AGENTS)" scripts/offline $(BIN)/python -m pytest -n 2 --timeout 240 \
 		-o addopts="-q --strict-markers --strict-config" tests/agents $(ARGS)
 
-check:
+lint:
 	@scripts/setup test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check: lint
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory proofs
 
@@ -75,6 +79,10 @@ chaos:
 soak:
 	@scripts/setup test
 	@$(OUTSIDE_MAKE) $(BIN)/python -m benchmarks.soak $(ARGS)
+
+release:
+	@$(MAKE) --no-print-directory check
+	@scripts/release "$(VERSION)"
 
 clean:
 	@rm -rf build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

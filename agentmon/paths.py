@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.errors import UsageError
+from agentmon.private_folders import NotOwnError, require_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,7 @@ LOCATION_NAMES: Final = frozenset({HOME_NAME, DATABASE_URL_NAME})
 _DATABASE: Final = "agentmon.db"
 _SQLITE_SCHEMES: Final = frozenset({"sqlite", "sqlite+aiosqlite"})
 _EXAMPLE: Final = "Write sqlite:////home/me/agentmon.db (four slashes for an absolute path), or leave it unset."
+_TEMPORARY: Final = "/tmp"
 _SOCKET_PATH_MAX_BYTES: Final = 100
 """Longest socket path used; the system's limit is 104 (macOS) or 108 (Linux) with its end mark."""
 
@@ -147,6 +149,12 @@ class Paths(NamedTuple):
         return self.tmux_socket_in(self.run_dir)
 
     @property
+    def own_folders(self) -> tuple[Path, ...]:
+        """Folders in which everything is agentmon's; a folder that ``AGENTMON_HOME`` names may have more in it."""
+        below = (self.executions_dir, self.backups_dir, self.snapshots_dir, self.logs_dir, self.run_dir)
+        return below if self.config_dir == self.data_dir else (self.data_dir, self.logs_dir.parent, *below)
+
+    @property
     def variables(self) -> dict[str, str]:
         """What leads another process to these files, wherever it works; empty for the usual places."""
         home = {HOME_NAME: str(self.data_dir)} if self.config_dir == self.data_dir else {}
@@ -178,13 +186,14 @@ class Paths(NamedTuple):
 
 
 def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
-    """Return the paths that the environment asks for; nothing is made or read.
+    """Return the paths that the environment asks for; nothing is made.
 
     ``AGENTMON_HOME`` puts everything below one folder; without it the folders of the XDG base directory rules (or of
     macOS) are used. ``AGENTMON_DATABASE_URL`` moves the database alone.
 
     Raises:
-        UsageError: ``AGENTMON_DATABASE_URL`` names no SQLite file, or a relative path has no folder to start from.
+        UsageError: ``AGENTMON_DATABASE_URL`` names no SQLite file, a relative path has no folder to start from, or
+            somebody else has prepared the short run folder that a long path needs.
     """
     environ = os.environ if environ is None else environ
     home = environ.get(HOME_NAME, "")
@@ -273,9 +282,24 @@ def _absolute(path: Path) -> Path:
 def _short_enough(run_dir: Path) -> Path:
     if len(os.fsencode(run_dir / "worker.sock")) <= _SOCKET_PATH_MAX_BYTES:
         return run_dir
+    short = Path(_find_temporary()) / f"agentmon-{os.getuid()}-{_short_hash(str(run_dir))}"
+    try:
+        require_private(short)
+    except NotOwnError as error:
+        raise UsageError(
+            f"agentmon's sockets are not safe there: {error}",
+            hint=f"Remove {short}, as root where it is not yours, or set {HOME_NAME} to a shorter path.",
+        ) from error
+    return short
+
+
+def _find_temporary() -> str:
+    """Return where everybody may make files: the same for every process, which ``TMPDIR`` would not be."""
+    if os.access(_TEMPORARY, os.W_OK | os.X_OK):
+        return _TEMPORARY
     import tempfile  # noqa: PLC0415 - seldom needed, and dear at the start
 
-    return Path(tempfile.gettempdir()) / f"agentmon-{os.getuid()}-{_short_hash(str(run_dir))}"
+    return tempfile.gettempdir()
 
 
 def _short_hash(text: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
 from agentmon.logs.error_file import append_private, traceback_text, without_environment
+from agentmon.private_folders import make_private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +55,7 @@ def write_crash_report(logs_dir: Path, error: BaseException, facts: Mapping[str,
     }
     heading = without_environment("".join(f"{name}: {value}\n" for name, value in told.items()), os.environ)
     try:
-        logs_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(logs_dir)
         append_private(report_file, f"{_ERROR}{type(error).__name__}\n{heading}\n{traceback_text(error)}")
     except OSError:
         return None

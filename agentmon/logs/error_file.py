@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.redaction import MASK, redact
+from agentmon.private_folders import make_private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,7 @@ def write_error(logs_dir: Path, error: BaseException) -> Path | None:
     """
     log_file = logs_dir / "app.log"
     try:
-        logs_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(logs_dir)
         if log_file.exists() and log_file.stat().st_size > _FILE_MAX_BYTES:
             log_file.replace(log_file.with_name("app.log.1"))
         append_private(log_file, f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {traceback_text(error)}\n")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.ids import new_id
+from agentmon.private_folders import make_private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -121,8 +122,7 @@ class ExecutionFolder:
 
     def make(self) -> None:
         """Make the folder, for nobody but its owner; one that is there is fine."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.path.mkdir(mode=0o700, exist_ok=True)
+        make_private_folder(self.path)
 
     def remove(self) -> None:
         """Remove the folder of an execution that never got its row."""

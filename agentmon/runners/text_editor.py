@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import RunnerError, UsageError
 from agentmon.domain.plain_text import plain_line
+from agentmon.private_folders import make_private_folder
 from agentmon.runners.lent_terminal import deaf_to_interrupts
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ _WITH_COLON: Final = frozenset({"hx", "helix", "subl", "zed", "zeditor"})
 _WITH_GOTO: Final = frozenset({"code", "codium", "cursor", "windsurf"})
 _NAME_MAX_BYTES: Final = 80
 _FILE_MODE: Final = 0o600
-_FOLDER_MODE: Final = 0o700
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def lend_file(drafts_dir: Path, text: str, *, title: str) -> LentFile:
         RunnerError: It cannot be written.
     """
     try:
-        drafts_dir.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        make_private_folder(drafts_dir)
         folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=drafts_dir))
         path = folder / _file_name(title)
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _FILE_MODE)

@@ -7,6 +7,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from agentmon.private_folders import make_private_folder
+
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
@@ -26,7 +28,7 @@ class AppMark:
         """Return the mark of this process; None where none can be made, as on a full disk."""
         file = run_dir / f"app-{os.getpid()}.mark"
         try:
-            run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(run_dir)
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError:
             return None

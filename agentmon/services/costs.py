@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from agentmon.domain.costs import AnswerSource, CostFilter, CostGroup, CostSums, PricedAnswer
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.local_days import LocalDays
+from agentmon.private_folders import make_private_folder
 from agentmon.schedule import check_zone
 from agentmon.services.cost_reports import CostReport, buckets_of
 from agentmon.services.day_spans import chosen_days, settled_zone
@@ -153,7 +154,7 @@ class CostService:
         from agentmon.worker.usage_importing import UsageImporter, import_usage  # noqa: PLC0415 - reports do not need it
 
         zone_name = await settled_zone(self._days, self._settings, self._clock)
-        self._paths.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self._paths.run_dir)
         importer = UsageImporter(
             paths=self._paths, environ=os.environ, zone_name=zone_name, clock=self._clock, report=report
         )

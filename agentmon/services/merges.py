@@ -22,10 +22,10 @@ from agentmon.domain.merges import (
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.worktrees import WorktreeStatus
 from agentmon.paths import find_workspace_root
+from agentmon.private_folders import make_private_folder
 from agentmon.settings import MergeSettings, load_settings
 from agentmon.threads import to_its_end
 from agentmon.workspaces import landing, merging, worktrees
-from agentmon.workspaces.files import private_folder
 from agentmon.workspaces.landing import BaseMovedError, Landing
 from agentmon.workspaces.repositories import find_repository
 
@@ -289,7 +289,7 @@ class MergeService:
 
         def commit() -> bool:
             merging.require_identity(Path(worktree.path))
-            private_folder(folder)
+            make_private_folder(folder)
             try:
                 return merging.commit_all(worktree, message, folder=folder, runs_hooks=True)
             finally:

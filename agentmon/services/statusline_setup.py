@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import UsageError
+from agentmon.private_folders import make_private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -253,7 +254,7 @@ def _write(settings_file: Path, text: str) -> str:
     target = Path(os.path.realpath(settings_file))
     scratch = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(target.parent)
         backup, mode = "", 0o600
         if target.exists():
             mode = target.stat().st_mode & 0o777

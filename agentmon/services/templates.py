@@ -17,6 +17,7 @@ from agentmon.domain.due_dates import parse_due
 from agentmon.domain.errors import ConflictError, NotFoundError, StoreError, UsageError
 from agentmon.domain.tasks import InputContext, Schedule, TaskDraft
 from agentmon.domain.templates import TaskTemplate, TemplateError, check_template_name, template_of, written_form
+from agentmon.private_folders import make_private_folder
 from agentmon.runners.task_environment import with_variable
 from agentmon.schedule import local_zone_name
 from agentmon.services.folders import existing_folder
@@ -39,7 +40,6 @@ _SUFFIX: Final = ".toml"
 _SHARED_FOLDER: Final = (".agentmon", "templates")
 _SIZE_MAX_BYTES: Final = 256_000
 _MOST: Final = 500
-_FOLDER_MODE: Final = 0o700
 
 
 class TemplateProblem(NamedTuple):
@@ -210,7 +210,7 @@ class TemplateService:
             document.add(key, tomlkit.string(str(value), multiline=True) if is_long else tomlkit.item(value))
         temporary: str | None = None
         try:
-            folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+            make_private_folder(folder)
             descriptor, temporary = tempfile.mkstemp(prefix=".", dir=folder)
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
                 stream.write(tomlkit.dumps(document))

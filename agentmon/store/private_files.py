@@ -7,14 +7,16 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from agentmon import private_folders
 from agentmon.domain.errors import StoreError
+from agentmon.private_folders import NotOwnError
 from agentmon.store.errors import writing_hint
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _FILE_MODE: Final = 0o600
-_FOLDER_MODE: Final = 0o700
+_OWN_PLACE: Final = "Set AGENTMON_HOME to a folder of your own, below your home."
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -38,16 +40,28 @@ def make_private_folder(path: Path) -> None:
         StoreError: A folder cannot be made.
     """
     try:
-        if path.is_dir():
-            return
-        make_private_folder(path.parent)
-        path.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-        path.chmod(_FOLDER_MODE)
+        private_folders.make_private_folder(path)
+    except NotOwnError as error:
+        raise StoreError(f"agentmon cannot keep its files there: {error}", hint=_OWN_PLACE) from error
     except OSError as error:
         raise StoreError(
             f"the folder {path} cannot be made: {error.strerror}",
             hint=writing_hint(path, otherwise=f"Make {path.parent} writable, or set AGENTMON_HOME to another folder."),
         ) from error
+
+
+def require_own_file(path: Path) -> None:
+    """See to it that nobody else has put a file there, in a folder where everybody may write.
+
+    Raises:
+        StoreError: Somebody else did.
+    """
+    try:
+        private_folders.require_own(path)
+    except NotOwnError as error:
+        raise StoreError(f"agentmon does not use the files of others: {error}", hint=_OWN_PLACE) from error
+    except OSError:
+        return  # what is missing is nobody's, and what cannot be looked at is refused with its own reason
 
 
 def keep_private(path: Path) -> None:

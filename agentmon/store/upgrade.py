@@ -20,7 +20,7 @@ from agentmon.store.backup import back_up
 from agentmon.store.damage import find_set_aside, set_aside
 from agentmon.store.errors import store_error
 from agentmon.store.inspection import FileState, Inspection, inspect, require_writable
-from agentmon.store.private_files import keep_private, make_private_file, make_private_folder
+from agentmon.store.private_files import keep_private, make_private_file, make_private_folder, require_own_file
 from agentmon.store.revision import REVISIONS
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def prepare_database(
     path = Path(
         os.path.realpath(find_database(location) if isinstance(location, str) else location.expanduser().absolute())
     )
+    require_own_file(path)
     seen = inspect(path, migrations.revisions)
     notices: tuple[str, ...] = ()
     if seen.state not in _REFUSED | {FileState.CURRENT}:

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from agentmon.domain.errors import RunnerError
 from agentmon.paths import LOCATION_NAMES
+from agentmon.private_folders import make_private_folder
 from agentmon.runners.session_marks import is_of_session
 from agentmon.worker.presence import WorkerInfo, read_presence
 
@@ -69,7 +70,7 @@ def _start(paths: Paths, environ: Mapping[str, str]) -> None:
     own = {name: text for name, text in environ.items() if not is_of_session(name) and name not in LOCATION_NAMES}
     logged_bytes = _size(paths.worker_log)
     try:
-        paths.logs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(paths.logs_dir)
         with paths.worker_log.open("ab") as log:
             paths.worker_log.chmod(0o600)
             code = _launch(own | paths.variables, log)

@@ -16,6 +16,7 @@ from agentmon import __version__
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError
 from agentmon.paths import find_paths
+from agentmon.private_folders import close_to_others, make_private_folder
 from agentmon.runners.host.signals import reset_signals
 from agentmon.runners.tmux import Tmux
 from agentmon.store.database import open_database
@@ -66,6 +67,8 @@ def run_foreground(paths: Paths | None = None, *, makes_home: bool = True) -> in
         lock.release()
         return _no_home(paths)
     _start_log(paths)
+    for folder in paths.own_folders:
+        close_to_others(folder)
     try:
         asyncio.run(_serve(paths, lock))
     except AgentmonError as error:
@@ -157,7 +160,7 @@ async def _work(paths: Paths, lock: WorkerLock, is_told_to_end: asyncio.Event) -
 
 
 def _start_log(paths: Paths) -> None:
-    paths.logs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(paths.logs_dir)
     handler = RotatingFileHandler(paths.worker_log, maxBytes=_LOG_MAX_BYTES, backupCount=_LOG_FILES)
     with contextlib.suppress(OSError):
         paths.worker_log.chmod(0o600)

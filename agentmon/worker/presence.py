@@ -12,6 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agentmon.private_folders import make_private_folder
+
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
@@ -90,7 +92,7 @@ class WorkerLock:
 
 
 def _lock(path: Path) -> int | None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + _READER_PATIENCE_S
     while True:

@@ -108,13 +108,6 @@ def refusals_told(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def private_folder(folder: Path) -> None:
-    """Make a folder of the store, and those around it, for their owner alone, whatever the umask."""
-    if not folder.is_dir():
-        private_folder(folder.parent)
-        folder.mkdir(mode=0o700, exist_ok=True)
-
-
 def private_file(path: Path) -> BinaryIO:
     """Return a file of the store, empty and open for writing, for its owner alone, whatever the umask."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

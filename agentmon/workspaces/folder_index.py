@@ -21,6 +21,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.paths import is_repository
+from agentmon.private_folders import make_private_folder
 from agentmon.workspaces.files import (
     EXECUTABLE,
     NOT_KEPT,
@@ -30,7 +31,6 @@ from agentmon.workspaces.files import (
     git_mode,
     kept_mode,
     leads_nowhere,
-    private_folder,
     refusals_told,
     replace_file,
 )
@@ -620,8 +620,8 @@ def make_git_dir(folder: Path, hash_name: str) -> None:
     """Make the few files by which git takes a folder for a repository; its objects lie elsewhere."""
     if all((folder / name).exists() for name in ("HEAD", "config", "refs", "info/attributes")):
         return
-    private_folder(folder / "info")
-    private_folder(folder / "refs")
+    make_private_folder(folder / "info")
+    make_private_folder(folder / "refs")
     replace_file(folder / "info" / "attributes", _ATTRIBUTES)
     version = "0" if hash_name == "sha1" else f"1\n[extensions]\n\tobjectFormat = {hash_name}"
     replace_file(folder / "config", f"[core]\n\trepositoryFormatVersion = {version}\n".encode())

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import ConflictError, GitError, SnapshotError
 from agentmon.domain.merges import few
 from agentmon.domain.plain_text import plain_line
+from agentmon.private_folders import make_private_folder
 from agentmon.workspaces import worktrees
 from agentmon.workspaces.contained import ContainedFolder, folders_around
-from agentmon.workspaces.files import LINK, as_replaced, private_folder, refusals_told, replace_file
+from agentmon.workspaces.files import LINK, as_replaced, refusals_told, replace_file
 from agentmon.workspaces.git import Git, GitFailedError, GitTimeoutError, names
 from agentmon.workspaces.index_lock import IndexLock, copy_index, locks_of, remove_left_locks
 from agentmon.workspaces.merging import Checkout, find_blocked, is_ancestor
@@ -137,7 +138,7 @@ def alone(folder: Path) -> Iterator[int]:
         SnapshotError: What is done meanwhile is refused by the system: the disk may be full.
     """
     with refusals_told(folder):
-        private_folder(folder)
+        make_private_folder(folder)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -151,7 +152,7 @@ def alone(folder: Path) -> Iterator[int]:
 
 def write_down(folder: Path, landing: Landing) -> None:
     """Write down what is about to be done."""
-    private_folder(folder)
+    make_private_folder(folder)
     replace_file(folder / _RECORD, json.dumps(asdict(landing)).encode(), lasts=True)
 
 

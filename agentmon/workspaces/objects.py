@@ -6,7 +6,7 @@ import hashlib
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from agentmon.workspaces.files import private_folder
+from agentmon.private_folders import make_private_folder
 from agentmon.workspaces.git import GitFailedError, GitTimeoutError, names
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def set_damaged_aside(git: Git) -> None:
             damaged += objects.glob(f"pack/{index.stem}.*")
     for file in damaged:
         target = aside / file.relative_to(objects)
-        private_folder(target.parent)
+        make_private_folder(target.parent)
         file.replace(target)
 
 

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from agentmon.domain.errors import NotFoundError, SnapshotError
 from agentmon.domain.plain_text import plain_line
 from agentmon.paths import is_repository
+from agentmon.private_folders import make_private_folder
 from agentmon.workspaces.files import (
     NOT_KEPT,
     FolderModes,
     git_mode,
     leads_nowhere,
-    private_folder,
     refusals_told,
     replace_file,
 )
@@ -156,7 +156,7 @@ class SnapshotStore:
         max_bytes: int = _MAX_BYTES,
     ) -> None:
         with refusals_told(folder):
-            private_folder(folder)
+            make_private_folder(folder)
         self.folder = folder.resolve()
         self._left_out = (self.folder, *(out.resolve() for out in left_out))
         self._limits = Limits(large_bytes, max_files, max_bytes)
@@ -464,7 +464,7 @@ class SnapshotStore:
 
     def _objects(self, hash_name: str) -> Path:
         objects = self.folder / f"objects-{hash_name}"
-        private_folder(objects / "pack")
+        make_private_folder(objects / "pack")
         return objects
 
     def _last(self, place: _Place) -> dict[str, object] | None:
@@ -479,7 +479,7 @@ class SnapshotStore:
     def _at(self, root: Path) -> Iterator[_Place]:
         folder = self.folder / "roots" / _key(root)
         with refusals_told(self.folder), self._lock(self.folder / "lock", fcntl.LOCK_SH) as shared:
-            private_folder(folder / "snapshots")
+            make_private_folder(folder / "snapshots")
             with self._lock(folder / "lock", fcntl.LOCK_EX) as own:
                 if _read_root(folder) != root:
                     replace_file(folder / "root", os.fsencode(root))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentmon.domain.errors import SnapshotError
 from agentmon.domain.plain_text import plain_line
+from agentmon.private_folders import make_private_folder
 from agentmon.workspaces.contained import ContainedFolder, folders_around
-from agentmon.workspaces.files import FileState, blob_id, private_file, private_folder, replace_file, sync_folder
+from agentmon.workspaces.files import FileState, blob_id, private_file, replace_file, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -81,7 +82,7 @@ class Journal:
             SnapshotError: A content cannot be read; nothing has begun.
         """
         shutil.rmtree(self._folder, ignore_errors=True)
-        private_folder(self._folder)
+        make_private_folder(self._folder)
         refs = [state.ref for step in steps for state in (step.now, step.result) if state is not None]
         places: dict[str, tuple[int, int]] = {}
         end = 0

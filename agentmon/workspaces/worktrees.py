@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import GitError
 from agentmon.domain.worktrees import Loss, LossKind, WorktreeStatus, is_readable_base
 from agentmon.paths import find_workspace_root
-from agentmon.workspaces.files import private_folder, refusals_told
+from agentmon.private_folders import make_private_folder
+from agentmon.workspaces.files import refusals_told
 from agentmon.workspaces.git import Git, GitFailedError, GitTimeoutError, names
 from agentmon.workspaces.index_lock import locks_of, remove_left_locks
 from agentmon.workspaces.repositories import Repository, find_repository
@@ -70,7 +71,7 @@ def held(worktree: Worktree) -> Iterator[int]:
     """
     lock = Path(f"{worktree.path}.lock")
     with refusals_told(lock.parent):
-        private_folder(lock.parent)
+        make_private_folder(lock.parent)
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
@@ -272,7 +273,7 @@ def remove(worktree: Worktree, *, folder: Path, lock: int) -> str | None:
     if not is_missing(worktree):
         if worktree.repository is not None and worktree.status is not WorktreeStatus.MAKING:
             linked(worktree)
-        private_folder(aside.parent)
+        make_private_folder(aside.parent)
         Path(worktree.path).rename(aside)
     finish_removal(worktree, folder=folder, lock=lock)
     return kept_ref
@@ -455,7 +456,7 @@ def _clear(worktree: Worktree) -> None:
     """Take away what a try that was cut off left: only git and the set-up have written there."""
     if not is_missing(worktree):
         aside = Path(worktree.path).parents[1] / _TRASH / f"{worktree.id}.partial"
-        private_folder(aside.parent)
+        make_private_folder(aside.parent)
         remove_tree(aside)
         Path(worktree.path).rename(aside)
         remove_tree(aside)

@@ -185,6 +185,28 @@ def test_a_relative_place_in_a_folder_that_is_gone_is_said(cli: CommandLine, wor
     assert "AGENTMON_HOME" in found.stderr
 
 
+@pytest.mark.proof
+def test_nothing_of_a_fresh_home_is_open_to_others_whatever_the_umask(cli: CommandLine) -> None:
+    home = cli.folder / "fresh"
+    home.mkdir()
+    environ = {"AGENTMON_HOME": "", "HOME": str(home)}
+
+    def loose(*words: str) -> Finished:
+        command = (sys.executable, "-P", "-m", "agentmon", *words)
+        return cli.run_elsewhere(cli.workspace, "sh", "-c", 'umask 000; exec "$@"', "sh", *command, environ=environ)
+
+    try:
+        assert loose("task", "add", "t", "--command", "sh -c 'umask'", "--verify", "true").code == 0
+        assert loose("run", "1", "--wait").code == 0
+        assert loose("settings", "worker.max_running", "3").code == 0
+        assert loose("log", "1").stdout.strip() == "0000"
+    finally:
+        loose("worker", "--stop")
+    everything = [Path(place) / name for place, folders, files in os.walk(home) for name in folders + files]
+    assert len(everything) > 20
+    assert [str(one) for one in everything if one.lstat().st_mode & 0o077] == []
+
+
 DEAF = """
 import os, signal, sys
 signals = [getattr(signal, f"SIG{name}") for name in ("HUP", "INT", "QUIT", "TERM", "CHLD", "USR1", "TSTP")]

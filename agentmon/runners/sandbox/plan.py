@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import RunnerError
 from agentmon.domain.sandboxes import Sandbox
 from agentmon.paths import LOCATION_NAMES, find_paths, find_workspace_root
+from agentmon.private_folders import make_private_folder
 from agentmon.runners.session_marks import is_of_session
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def plan_sandbox(
     home = environ.get("HOME") or _UNKNOWN_HOME
     own = [paths.data_dir, paths.config_dir, paths.run_dir, paths.logs_dir]
     for place in own:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(place)
     usual = find_paths({})
     hidden = _real([*own, usual.data_dir, usual.config_dir, usual.run_dir, usual.logs_dir])
     kept = _real([paths.worktrees_dir, paths.questions_dir])
@@ -106,7 +107,7 @@ def plan_sandbox(
         )
     tmux = Path(environ.get("TMUX_TMPDIR") or "/tmp") / f"tmux-{os.getuid()}"
     with contextlib.suppress(OSError):
-        tmux.mkdir(mode=0o700, exist_ok=True)
+        make_private_folder(tmux)
     hidden += _real(_database_places(paths.database_path, home))
     layout: dict[str, object] = {
         "hidden": hidden,
@@ -173,7 +174,7 @@ def _writable(
         own = Path(_expanded(folder, home))
         with contextlib.suppress(OSError):
             # In a home that cannot be written the program could not make it.
-            own.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(own)
         if folder != _CACHES:
             yield own
     yield from _told(settings.writable, home)

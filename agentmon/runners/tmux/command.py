@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agentmon.domain.errors import RunnerError, TmuxUnavailableError
+from agentmon.private_folders import make_private_folder
 from agentmon.runners.tmux.version import find_tmux, install_hint
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class TmuxCommands:
     def _client_arguments(self, commands: Sequence[Sequence[str]], *, may_start_server: bool) -> list[str]:
         binary = find_tmux(self.environ)
         if may_start_server:
-            self.socket_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(self.socket_path.parent)
         # libtmux hands on the whole environment of this process, which the server would keep and show to every
         # session: env -i leaves it what it needs.
         return [

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from agentmon.domain.errors import AgentmonError, UsageError
+from agentmon.private_folders import make_private_folder
 from agentmon.usage.prices.price_list import FetchedList, PriceDataError, PriceList, installed_version
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _download(address: str) -> bytes:
 def _store(data_file: Path, fetched: FetchedList) -> bool:
     try:
         earlier = data_file.read_bytes().partition(b"\n")[2] if data_file.exists() else b""
-        data_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(data_file.parent)
         descriptor, temporary = tempfile.mkstemp(dir=data_file.parent, prefix=data_file.name)
         try:
             with os.fdopen(descriptor, "wb") as file:

@@ -12,6 +12,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
 from agentmon.domain.errors import AgentmonError, UsageError
+from agentmon.private_folders import make_private_folder
 from agentmon.usage.prices.price_file import read_price_file
 from agentmon.usage.prices.rates import KINDS
 
@@ -132,7 +133,7 @@ def _refuse_unusable(file: Path, earlier: bytes, written: bytes) -> None:
 def _write(file: Path, content: bytes) -> None:
     target = file.resolve()
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(target.parent)
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
         try:

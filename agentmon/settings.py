@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from agentmon.domain.amounts import DOLLAR, MoneyFormat
 from agentmon.domain.board import BoardSort
@@ -20,6 +20,7 @@ from agentmon.domain.limits import DEFAULT_RUNNING_LIMIT, LARGEST_RUNNING_LIMIT
 from agentmon.domain.merges import MergeHow, trailer_lines
 from agentmon.domain.notifications import Channel, NotificationKind, parse_channels, parse_quiet_hours
 from agentmon.domain.worktrees import BRANCH_TEMPLATE, branch_name
+from agentmon.domain.written_text import toml_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,16 +59,12 @@ class TableSettings(BaseSettings):
         return tuple(sources)
 
 
-class _FileTable(TomlConfigSettingsSource):
+class _FileTable(InitSettingsSource):
     """One table of the settings file."""
 
     def __init__(self, settings_cls: type[BaseSettings], settings_file: Path, table_name: str) -> None:
-        self._table_name = table_name
-        super().__init__(settings_cls, settings_file)
-
-    def __call__(self) -> dict[str, object]:
-        table = self.toml_data.get(self._table_name, {})
-        return table if isinstance(table, dict) else {self._table_name: table}
+        table = toml_of(settings_file.read_bytes()).get(table_name, {})
+        super().__init__(settings_cls, table if isinstance(table, dict) else {table_name: table})
 
 
 class WorkerSettings(TableSettings):

@@ -1,6 +1,5 @@
 """``agentmon agents capability …``: what an agent can be asked to do, added, changed and taken away."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.json_form import json_form
 from agentmon.cli.option_groups import spreading
 from agentmon.cli.output import say, say_document
+from agentmon.cli.piped_text import piped_text
 from agentmon.cli.registration import register
 from agentmon.cli.task_options import valid_text
 from agentmon.domain.agent_changes import CapabilityChanges
@@ -191,7 +191,7 @@ def restore(slug: SlugArgument, key: KeyArgument, as_json: JsonOption = False) -
 
 
 def _text(typed: str) -> str:
-    return sys.stdin.read() if typed == "-" else valid_text(typed)
+    return piped_text() if typed == "-" else valid_text(typed)
 
 
 def _schema(typed: list[str] | str) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """``agentmon agents add|edit|enable|disable|duplicate|remove|restore|test``: what a person does with agents."""
 
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ from agentmon.cli.context import JsonOption, with_services
 from agentmon.cli.json_form import json_form
 from agentmon.cli.option_groups import spreading
 from agentmon.cli.output import say, say_document, tell
+from agentmon.cli.piped_text import piped_text
 from agentmon.cli.task_options import valid_text
 from agentmon.domain.agent_changes import AgentChanges
 from agentmon.domain.agents import Agent
@@ -113,7 +113,7 @@ class AgentOptions:
         if self.temperature is not None:
             new["temperature"] = _number("temperature", self.temperature) if self.temperature else None
         if self.instructions is not None:
-            text = sys.stdin.read() if self.instructions == "-" else valid_text(self.instructions)
+            text = piped_text() if self.instructions == "-" else valid_text(self.instructions)
             new["instructions"] = text.strip() or None
         if self.permission_mode is not None:
             new["permission_modes"] = _modes(agent, self.permission_mode)

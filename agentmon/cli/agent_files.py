@@ -14,9 +14,11 @@ from agentmon.cli.calling import require_not_called
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_services, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import flush, say, say_bytes, say_document, tell, tell_error
+from agentmon.cli.piped_text import piped_text
 from agentmon.domain.agent_files import AgentFileState, ExportedAgents, ImportedAgent, ImportVerdict
 from agentmon.domain.errors import UsageError
 from agentmon.domain.tasks import Workspace
+from agentmon.domain.written_text import text_of
 
 _LARGEST_BYTES = 4 * 1024 * 1024
 
@@ -165,14 +167,16 @@ def _document(state: AgentFileState) -> dict[str, object]:
 
 def _read(file: str) -> tuple[str, str]:
     if file == "-":
-        return sys.stdin.read(), "the text"
+        return piped_text(), "the text"
     path = Path(file).expanduser()
     try:
         if path.stat().st_size > _LARGEST_BYTES:
             raise UsageError(f"{file} has more than 4 MB", hint="take it apart: each part is imported alone")
-        return path.read_text(encoding="utf-8-sig"), path.name
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text", hint="`agentmon agents export` writes such a file") from error
+        return text_of(path.read_bytes()), path.name
+    except ValueError as error:
+        raise UsageError(
+            f"{file} cannot be read: {error}", hint="`agentmon agents export` writes such a file"
+        ) from error
     except OSError as error:
         raise UsageError(
             f"{file} cannot be read: {error.strerror}", hint="name a file that `agentmon agents export` wrote, or -"

@@ -10,6 +10,7 @@ from agentmon.bootstrap import Services
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
+from agentmon.cli.piped_text import piped_text
 from agentmon.cli.task_options import valid_text
 from agentmon.domain.errors import AgentmonError, UsageError
 from agentmon.domain.plain_text import plain_line
@@ -74,10 +75,7 @@ def _lines(words: list[str]) -> list[str]:
         return [valid_text(" ".join(words))]
     if not words and sys.stdin.isatty():
         raise UsageError("there is no line to add", hint="agentmon add 'fix login !1 #auth', or pipe lines into it")
-    read = sys.stdin.buffer.read(_MOST_BYTES + 1)
-    if len(read) > _MOST_BYTES:
-        raise UsageError(f"more than {_MOST_BYTES // 1_000_000} MB of lines", hint="take them apart")
-    return read.decode("utf-8-sig", "replace").replace("\r\n", "\n").rstrip("\n").split("\n")
+    return piped_text(max_bytes=_MOST_BYTES).rstrip("\n").split("\n")
 
 
 async def _run(services: Services, tasks: tuple[Task, ...]) -> list[str]:

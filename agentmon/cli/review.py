@@ -1,6 +1,5 @@
 """``agentmon review``: what waits for a person to look at it, comments on its lines, and accepting it."""
 
-import sys
 from dataclasses import replace
 from typing import Annotated, NamedTuple
 
@@ -21,6 +20,7 @@ from agentmon.cli.context import (
 )
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
+from agentmon.cli.piped_text import piped_text
 from agentmon.domain.board import BoardPage, Card, ColumnRequest
 from agentmon.domain.changes import amount_text
 from agentmon.domain.diffs import DiffSide, LineSpan
@@ -180,7 +180,7 @@ def _comment(
     named = read_place(place)
     if text is None:
         raise UsageError(f"what about {place}?", hint=f"agentmon review {number} {place} TEXT")
-    words = sys.stdin.read() if text == "-" else text
+    words = piped_text() if text == "-" else text
 
     async def work(services: Services, workspace: Workspace) -> tuple[Task, ReviewComment, bool]:
         task = await numbered_task(services, workspace, number)

@@ -1,7 +1,6 @@
 """``agentmon run``: tasks put into the queue, now or for later, and waited for."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -22,6 +21,7 @@ from agentmon.cli.numbered_work import (
 )
 from agentmon.cli.option_groups import spreading
 from agentmon.cli.output import say, say_document, tell
+from agentmon.cli.piped_text import piped_text
 from agentmon.cli.run_waiting import WaitOption, all_finished, exit_code_of
 from agentmon.cli.task_options import (
     BaseOption,
@@ -170,7 +170,7 @@ def run(
     _require_numbers(numbers or (), is_lost=is_lost, also=also or ())
     not_before = start.not_before()
     begins = conversation.start()
-    message = sys.stdin.read() if conversation.message == "-" else conversation.message
+    message = piped_text() if conversation.message == "-" else conversation.message
     is_one = numbers is not None and len(numbers) == 1
     require_one_for_key(key, is_one=is_one)
     own = (("isolation", isolation), ("base", base), ("sandbox", sandbox), ("also", also))

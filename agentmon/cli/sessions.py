@@ -13,6 +13,7 @@ from agentmon.cli.import_problems import tell_problems
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import local_words
 from agentmon.cli.output import say, say_document, tell, tell_in_place
+from agentmon.cli.piped_text import piped_text
 from agentmon.cli.registration import register, register_default
 from agentmon.cli.task_text import execution_line, local_time
 from agentmon.domain.amounts import MoneyFormat, duration_text, size_text
@@ -297,7 +298,7 @@ def _print_list(folder: str | None, words: str, *, is_all: bool, is_live: bool, 
 
 
 def _words(text: str) -> str:
-    return sys.stdin.read() if text == "-" else text
+    return piped_text() if text == "-" else text
 
 
 def _tell_start(execution: Execution, words: str, *, as_json: bool) -> None:

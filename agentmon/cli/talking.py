@@ -1,6 +1,5 @@
 """``agentmon message``, ``interrupt``, ``finish`` and ``switch``: what a running agent is told."""
 
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from agentmon.bootstrap import Services
 from agentmon.cli.context import JsonOption, KeyOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.output import say, say_document, tell
+from agentmon.cli.piped_text import piped_text
 from agentmon.domain.errors import UsageError
 from agentmon.domain.events import Actor
 from agentmon.domain.idempotency import idempotency_key
@@ -33,7 +33,7 @@ def message(
       agentmon message 12 "use the test database"
       git diff | agentmon message 12 -
     """
-    words = sys.stdin.read() if text == "-" else text
+    words = piped_text() if text == "-" else text
 
     async def work(services: Services, workspace: Workspace) -> tuple[Task, SentMessage]:
         task = await numbered_task(services, workspace, number)

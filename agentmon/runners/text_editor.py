@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import RunnerError, UsageError
 from agentmon.domain.plain_text import plain_line
+from agentmon.domain.written_text import text_of
 from agentmon.private_folders import make_private_folder
 from agentmon.runners.lent_terminal import deaf_to_interrupts
 
@@ -58,12 +59,12 @@ class LentFile:
             RunnerError: The file is gone or cannot be read.
         """
         try:
-            content = self.path.read_bytes()
-        except OSError as error:
+            text = text_of(self.path.read_bytes()).replace("\r", "\n")
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
             raise RunnerError(
-                f"the text of the editor cannot be read: {error.strerror}", hint=f"it was in {self.path}"
+                f"the text of the editor cannot be read: {reason}", hint=f"what was written is in {self.path}"
             ) from error
-        text = content.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
         return text if self.first_text.endswith("\n") else text.removesuffix("\n")
 
     def remove(self) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import tempfile
-import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from agentmon.domain.due_dates import parse_due
 from agentmon.domain.errors import ConflictError, NotFoundError, StoreError, UsageError
 from agentmon.domain.tasks import InputContext, Schedule, TaskDraft
 from agentmon.domain.templates import TaskTemplate, TemplateError, check_template_name, template_of, written_form
+from agentmon.domain.written_text import text_of, toml_of_text
 from agentmon.private_folders import make_private_folder
 from agentmon.runners.task_environment import with_variable
 from agentmon.schedule import local_zone_name
@@ -263,12 +263,10 @@ def _read(file: Path, *, is_shared: bool) -> TaskTemplate:
             raise UsageError("this is no file")
         if file.stat().st_size > _SIZE_MAX_BYTES:
             raise UsageError(f"it has more than {_SIZE_MAX_BYTES // 1000} KB")
-        text = file.read_text(encoding="utf-8-sig")
-        written: Mapping[str, object] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        text = text_of(file.read_bytes())
+        written: Mapping[str, object] = toml_of_text(text)
+    except ValueError as error:
         raise UsageError(_with_line_first(str(error))) from error
-    except UnicodeDecodeError as error:
-        raise UsageError("it is not UTF-8") from error
     except OSError as error:
         raise UsageError(f"it cannot be read: {error.strerror}") from error
     try:

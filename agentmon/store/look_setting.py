@@ -81,10 +81,10 @@ def _words_of_file(settings_file: Path) -> dict[str, object]:
         return {}
     if b"app" not in content:
         return {}
-    import tomllib  # noqa: PLC0415 - most settings files say nothing of it
+    from agentmon.domain.written_text import toml_of  # noqa: PLC0415 - most settings files say nothing of it
 
     try:
-        table = tomllib.loads(content.decode()).get("app", {})
+        table = toml_of(content).get("app", {})
     except ValueError:
         return {}
     return {name: table[name] for name in NAMES if name in table} if isinstance(table, dict) else {}

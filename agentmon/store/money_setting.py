@@ -57,10 +57,10 @@ def words_of_file(settings_file: str, table: str, names: Iterable[str]) -> dict[
         return {}
     if table.encode() not in content:
         return {}
-    import tomllib  # noqa: PLC0415 - most settings files say nothing of it
+    from agentmon.domain.written_text import toml_of  # noqa: PLC0415 - most settings files say nothing of it
 
     try:
-        told = tomllib.loads(content.decode()).get(table, {})
+        told = toml_of(content).get(table, {})
     except ValueError:
         return {}
     return {name: str(told[name]) for name in names if name in told} if isinstance(told, dict) else {}

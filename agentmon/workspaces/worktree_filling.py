@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import GitError
 from agentmon.domain.plain_text import plain_line
+from agentmon.domain.written_text import text_of
 from agentmon.workspaces.git import Git, joined, names
 from agentmon.workspaces.repositories import find_repository
 
@@ -92,7 +93,12 @@ def bring_along(tree: Path, beside: Path, *, say: Callable[[str], None]) -> None
     chosen = beside / INCLUDE_FILE
     if not chosen.is_file():
         return
-    lines = [line.strip() for line in chosen.read_text("utf-8", "surrogateescape").splitlines()]
+    try:
+        text = text_of(chosen.read_bytes(), errors="surrogateescape")
+    except ValueError as error:
+        say(f"warning: {INCLUDE_FILE} is left out: {error}")
+        return
+    lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith("#")]
     copied = [line for line in lines if not line.startswith(_LINK)]
     linked = [line.removeprefix(_LINK).strip() for line in lines if line.startswith(_LINK)]

@@ -94,7 +94,7 @@ def test_a_broken_file_is_told_with_its_line_and_the_rest_stays_usable(cli: Comm
     assert reasons["kind"] == "line 2: priority has to be a number"
     assert reasons["range"] == "line 1: priority has to be 1 to 5"
     assert reasons["label"].startswith("line 1: a label cannot have")
-    assert reasons["bytes"] == "it is not UTF-8"
+    assert reasons["bytes"] == "it is not UTF-8 text (line 1)"
     assert "cannot be a link" in reasons["linked"]
     refused = cli("task", "add", "--template", "kind", "x")
     assert (refused.code, "line 2: priority" in refused.stderr) == (2, True)

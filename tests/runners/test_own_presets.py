@@ -48,7 +48,7 @@ def test_bad_files_of_a_person_are_told_by_name_and_hide_no_other(tmp_path: Path
     assert [(problem.path.name, problem.message.replace(f"{tmp_path}/", "")) for problem in library.problems] == [
         ("a.toml", "a.toml, agent bad: capability is missing"),
         ("b.toml", library.problems[1].message.replace(f"{tmp_path}/", "")),
-        ("c.toml", "the preset file c.toml cannot be read: it is not UTF-8 text (byte 5)"),
+        ("c.toml", "the preset file c.toml cannot be read: it is not UTF-8 text (line 1)"),
         ("d.toml", "the preset file d.toml cannot be read: it is not a file"),
         ("e.toml", "the preset file e.toml cannot be read: it is not a file"),
         ("f.toml", "the preset file f.toml cannot be read: no such file or directory"),

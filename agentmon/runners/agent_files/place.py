@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentmon.domain.errors import UsageError
+from agentmon.domain.written_text import text_of
 
 AGENT_FILE: Final = (".agentmon", "agents.toml")
 SIZE_MAX_BYTES: Final = 256_000
@@ -39,9 +40,9 @@ def read_workspace_file(root: str) -> FileRead | None:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", hint="`ls -l` shows whose it is") from error
     try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text (byte {error.start})") from error
+        text = text_of(content)
+    except ValueError as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
     return FileRead(path=str(path), text=text, digest=hashlib.sha256(content).hexdigest())
 
 

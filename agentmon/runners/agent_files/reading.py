@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from agentmon.domain.errors import UsageError
 from agentmon.domain.sandboxes import read_sandbox
 from agentmon.domain.verifications import read_command, read_optional_command
 from agentmon.domain.worktrees import Isolation
+from agentmon.domain.written_text import toml_of_text
 from agentmon.runners.presets import agents_of
 from agentmon.runners.presets.entries import Entry
 from agentmon.runners.presets.reading import read_agent
@@ -97,8 +97,8 @@ def _of_project(text: str, name: str, key: str, place: str) -> str:
 
 def _document(text: str, place: str) -> Mapping[str, object]:
     try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        document = toml_of_text(text)
+    except ValueError as error:
         raise UsageError(f"{place} is not TOML: {error}", hint="`agentmon agents export` shows the form") from error
     _entry(document, place)
     return document

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import tomllib
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from agentmon.domain.agents import DangerLevel
 from agentmon.domain.command_reading import ProgramGrammar
 from agentmon.domain.danger import DangerRule, DangerRules, VariableRule, WrapperRule, WriteRule
 from agentmon.domain.errors import UsageError
+from agentmon.domain.written_text import toml_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +85,7 @@ def read_danger_rules(path: Path, *, is_own: bool = False) -> DangerRules:
         UsageError: It is not TOML, or an entry is missing, unknown or of the wrong kind; the message names it.
     """
     try:
-        return _read(tomllib.loads(path.read_text(encoding="utf-8")), is_own=is_own)
+        return _read(toml_of(path.read_bytes()), is_own=is_own)
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         missing = f"the entry {error} is missing" if isinstance(error, KeyError) else str(error)
         raise UsageError(f"the danger rules {path} cannot be used: {missing}", hint=_HINT) from error
@@ -98,7 +98,7 @@ def _built_in() -> DangerRules:
 
 @cache
 def _our_patterns() -> Mapping[str, str]:
-    return _texts(tomllib.loads(RULES_FILE.read_text(encoding="utf-8"))["patterns"])
+    return _texts(toml_of(RULES_FILE.read_bytes())["patterns"])
 
 
 @cache

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import stat
-import tomllib
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import ArgumentsError, UsageError
+from agentmon.domain.written_text import text_of, toml_of_text
 from agentmon.runners.adapters.template import render_tokens
 from agentmon.runners.presets.agents import agents_of
 from agentmon.runners.presets.entries import Entry
@@ -95,8 +95,8 @@ def _in_order(presets: Iterable[PresetAgent]) -> tuple[PresetAgent, ...]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return text_of(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise UsageError(f"the preset file {path.name} cannot be read: {_reason(error)}") from error
 
 
@@ -107,8 +107,8 @@ def _agents_in(text: str, path: Path) -> tuple[PresetAgent, ...]:
 
 def _tables(text: str, path: Path) -> list[Mapping[str, object]]:
     try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        document = toml_of_text(text)
+    except ValueError as error:
         raise UsageError(f"the preset file {path.name} cannot be read: {error}") from error
     return Entry(document, place=path.name, known=frozenset({"agent"})).tables("agent")
 
@@ -165,10 +165,8 @@ def _require_known_placeholders(preset: PresetAgent, path: Path) -> None:
             raise UsageError(f"{path}, agent {preset.slug}, capability {capability.key}: {error}") from error
 
 
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    if isinstance(error, OSError):
-        return (error.strerror or str(error)).lower()
-    return f"it is not UTF-8 text (byte {error.start})"
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
 
 
 def _problem(path: Path, message: str) -> PresetProblem:

@@ -6,7 +6,6 @@ A person's ``<config>/screens/NAME.toml`` for the same agent is asked first; wha
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePath
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.conversation import AskDecision
 from agentmon.domain.errors import UsageError
 from agentmon.domain.operations import OperationType
+from agentmon.domain.written_text import text_of, toml_of_text
 from agentmon.runners.screens.states import ScreenState
 
 if TYPE_CHECKING:
@@ -171,8 +171,8 @@ def _load(folder: Path) -> tuple[ScreenRules, ...]:
 @lru_cache(maxsize=64)
 def _read(path: Path, _stamp: int) -> ScreenRules:
     try:
-        text = path.read_text(encoding="utf-8")
-        return _rules_of(tomllib.loads(text), path, _rule_lines(text))
+        text = text_of(path.read_bytes())
+        return _rules_of(toml_of_text(text), path, _rule_lines(text))
     except (OSError, KeyError, TypeError, ValueError, re.error) as error:
         raise UsageError(f"the screen rules {path} cannot be used: {error}") from error
 

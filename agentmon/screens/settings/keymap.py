@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from string import printable
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.keys import Keys, _character_to_key
 
+from agentmon.domain.written_text import toml_of
 from agentmon.screens.bindings import APP, REQUEST, TABLES, key_words
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def read_keymap(file: Path) -> Keymap:
     except OSError as error:
         return Keymap(problems=(f"it cannot be read: {error.strerror}",))
     try:
-        written = tomllib.loads(content.decode("utf-8-sig"))
+        written = toml_of(content)
     except ValueError as error:
         return Keymap(problems=(f"it is no TOML: {error}",))
     problems = [f"[{name}] is no table of it; keys stand in [keys]" for name in written if name != "keys"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from textual.color import Color, ColorParseError
 
 from agentmon.domain.errors import NotFoundError, UsageError
+from agentmon.domain.written_text import toml_of
 from agentmon.screens.settings.themes import DARK, HIGH_CONTRAST, LIGHT
 from agentmon.services.theme_names import is_theme_name
 
@@ -45,7 +45,7 @@ def read_own_theme(folder: Path, name: str) -> Theme:
     if not is_theme_name(name) or not file.is_file():
         raise NotFoundError(f"there is no theme {name!r}", hint=f"themes of your own are files in {folder}")
     try:
-        written = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        written = toml_of(file.read_bytes())
     except (OSError, ValueError) as error:
         raise UsageError(f"the theme {file} cannot be read: {error}") from error
     base = _BASES.get(str(written.pop("base", "dark")))

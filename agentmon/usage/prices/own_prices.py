@@ -12,6 +12,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
 from agentmon.domain.errors import AgentmonError, UsageError
+from agentmon.domain.written_text import text_of
 from agentmon.private_folders import make_private_folder
 from agentmon.usage.prices.price_file import read_price_file
 from agentmon.usage.prices.rates import KINDS
@@ -60,7 +61,8 @@ def write_own_price(
     for kind in KINDS:
         if kind in rates:
             entry[str(kind)] = _number(rates[kind])
-    written = tomlkit.dumps(document).encode()
+    text = tomlkit.dumps(document)
+    written = (text.replace("\n", "\r\n") if b"\r\n" in content else text).encode()
     _refuse_unusable(file, content, written)
     _write(file, written)
     return is_new
@@ -77,9 +79,9 @@ def _read(file: Path) -> bytes:
 
 def _parse(file: Path, content: bytes) -> TOMLDocument:
     try:
-        written = content.decode("utf-8-sig")
+        written = text_of(content)
         document = tomlkit.parse(written if not written or written.endswith("\n") else f"{written}\n")
-    except (TOMLKitError, UnicodeDecodeError) as error:
+    except (TOMLKitError, ValueError) as error:
         raise UsageError(f"{file} is not TOML: {error}", hint="mend that place first; nothing was changed") from error
     if not content:
         for line in _HEADING:

@@ -6,12 +6,12 @@ An entry that cannot be used is left out and told; the others stay in force.
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.written_text import toml_of
 from agentmon.usage.prices.rates import KINDS, Factor, Kind, KindRate
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ def read_price_file(content: bytes, *, name: str, origin: str) -> PriceFile:
         origin: How the file is called as the place where a rate is written.
     """
     try:
-        document = tomllib.loads(content.decode("utf-8-sig"), parse_float=Decimal)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        document = toml_of(content, parse_float=Decimal)
+    except ValueError as error:
         advice = "mend that place; until then none of the file's prices count"
         return PriceFile(problems=(PriceProblem(where=name, what=f"it is not TOML: {error}", advice=advice),))
     reading = _Reading(name, origin)

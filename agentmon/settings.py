@@ -109,6 +109,10 @@ class WorkerSettings(TableSettings):
         le=36500,
         description="Days after which the stream of an ended run loses what its conversation keeps; 0 keeps all.",
     )
+    terminal_columns: int = Field(
+        200, ge=80, le=1000, description="Columns of a run's terminal, whatever terminal shows it."
+    )
+    terminal_rows: int = Field(50, ge=24, le=1000, description="Rows of a run's terminal.")
     keep_audit_days: int = Field(
         0, ge=0, le=36500, description="Days after which lines of the audit trail are removed; 0 keeps all."
     )

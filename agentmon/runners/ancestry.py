@@ -47,21 +47,33 @@ def look_around(environ: Mapping[str, str], tmux_sockets: Iterable[Path]) -> Sur
         environ: The environment of this process.
         tmux_sockets: Of agentmon's tmux servers, in whose sessions all executions run.
     """
-    found = [environ.get(MARKER_VARIABLE, "")]
     above = list(_ancestors())
-    for pid in above:
-        found += [_marker_of(pid), _hosted_by(pid)]
     servers = {_server_of(one) for one in tmux_sockets}
     return Surroundings(
-        executions=tuple(dict.fromkeys(one for one in found if one)),
+        executions=_named((environ.get(MARKER_VARIABLE, ""), *_executions_of(above))),
         is_below_tmux=not servers.isdisjoint(above),
         is_whole=_UNSEEN not in servers and _shows_processes(),
     )
 
 
-def _ancestors() -> Iterator[int]:
-    """Yield the processes above this one, the nearest first."""
-    pid, seen = os.getppid(), set[int]()
+def executions_around(pid: int) -> tuple[str, ...]:
+    """Return the ids of the executions that a process is part of, the nearest first; none where no system says so."""
+    return _named(_executions_of((pid, *_ancestors(_parent_of(pid)))))
+
+
+def _executions_of(pids: Iterable[int]) -> Iterator[str]:
+    for pid in pids:
+        yield _marker_of(pid)
+        yield _hosted_by(pid)
+
+
+def _named(executions: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for one in executions if one))
+
+
+def _ancestors(pid: int | None = None) -> Iterator[int]:
+    """Yield the process, this one's parent when it is None, and those above it, the nearest first."""
+    pid, seen = os.getppid() if pid is None else pid, set[int]()
     while pid > _INIT and pid not in seen:
         yield pid
         seen.add(pid)

@@ -63,7 +63,7 @@ def plan_attach(
         has_terminal: Whether input and output are a terminal; found out from this process when None.
 
     Raises:
-        UsageError: There is no terminal, or one that cannot show a session.
+        UsageError: There is no terminal, or one that cannot show a session, or it shows this one.
     """
     _require_terminal(environ, has_terminal=has_terminal)
     client = (tmux_binary, "-N", "-u", *_colour_flags(environ), "-S", str(socket_path))
@@ -78,7 +78,10 @@ def plan_attach(
         case _Place.OWN_TMUX:
             # The client of the session around is replaced by two clients in turn, so that the key is a plain
             # detach everywhere: a read-only client may do no more than that.
-            back = (*client, "attach-session", "-t", f"${environ['TMUX'].rsplit(',', 1)[1]}")
+            around = f"${environ['TMUX'].rsplit(',', 1)[1]}"
+            if session_name == around:
+                raise UsageError("you are in this session already", hint=f"{BACK_KEY} leaves it")
+            back = (*client, "attach-session", "-t", around)
             chain = f"{shlex.join(attach)}; exec {shlex.join(back)}"
             argv = (*client, "detach-client", "-E", chain)
             note = f"{BACK_KEY} comes back to the session you are in; both runs go on"

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from agentmon.runners.telemetry_launch import TelemetryTarget
     from agentmon.settings import SandboxSettings, WorkerSettings
 
-COLUMNS: Final = 200
-ROWS: Final = 50
-"""Size of a session that nobody looks at: wide enough that tables are not broken."""
 _INTERRUPTS: Final = {ToolType.AI_AGENT: ("INT", "TERM")}
 """The signals that ask a program to end, gentlest first; an agent takes the first as a person's ctrl+c."""
 NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -41,6 +38,11 @@ _HOST_MAIN: Final = Path(host.__file__).with_name("__main__.py")
 def session_name(execution: Execution) -> str:
     """Return the name of the tmux session of a try, so that what is left of an earlier one cannot be in its way."""
     return f"am-{execution.id}" + (f"-{execution.attempt}" if execution.attempt else "")
+
+
+def execution_of_session(name: str) -> str:
+    """Return the id of the execution that a session was started for; empty when it is none of agentmon's names."""
+    return name.removeprefix("am-").partition("-")[0] if name.startswith("am-") else ""
 
 
 def folder_of(execution: Execution, paths: Paths) -> ExecutionFolder:
@@ -133,8 +135,8 @@ def prepare(
             "grace_s": settings.grace_s,
             "interrupt": list(_INTERRUPTS.get(claimed.agent.tool_type, ("TERM",))),
             "notify_socket": str(paths.worker_socket),
-            "columns": COLUMNS,
-            "rows": ROWS,
+            "columns": settings.terminal_columns,
+            "rows": settings.terminal_rows,
             "continues_log": continues_log,
             "sandbox": layout,
             "calls_environment": {} if layout is None else calls_environment(paths, os.environ),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import AgentmonError, RunnerError, StoreError, TmuxUnavailableError
 from agentmon.domain.execution_mode import ExecutionMode
 from agentmon.threads import in_daemon_thread
-from agentmon.worker.preparation import COLUMNS, ROWS, given_conversation, host_command, prepare, session_name
+from agentmon.worker.preparation import given_conversation, host_command, prepare, session_name
 from agentmon.worker.start_check import require_as_queued
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Starter:
             )
             async with asyncio.timeout(_PREPARED_WITHIN_S):
                 folder = await in_daemon_thread(filled, name="prepare")
-            await self._start_session(claimed, name, folder)
+            await self._start_session(claimed, name, folder, settings)
         except (StoreError, TmuxUnavailableError) as error:
             _log.warning("execution %s: %s", execution.id, error)
             return StartProblem(reason=_told(error), is_lasting=False)
@@ -125,7 +125,9 @@ class Starter:
         )
         return None
 
-    async def _start_session(self, claimed: ClaimedExecution, name: str, folder: ExecutionFolder) -> None:
+    async def _start_session(
+        self, claimed: ClaimedExecution, name: str, folder: ExecutionFolder, settings: SettingsInForce
+    ) -> None:
         """Start the host in its session; one that is there already is as good.
 
         Raises:
@@ -137,8 +139,8 @@ class Starter:
                 command=host_command(folder),
                 working_dir=folder.path,
                 title=f"#{claimed.task.number} {claimed.task.title}",
-                columns=COLUMNS,
-                rows=ROWS,
+                columns=settings.worker.terminal_columns,
+                rows=settings.worker.terminal_rows,
             )
         except TmuxUnavailableError:
             raise

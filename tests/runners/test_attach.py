@@ -102,6 +102,11 @@ def test_inside_the_own_server_the_client_is_replaced_and_led_back() -> None:
     assert "attach-session -t =am-1;" in attach.argv[-1]
 
 
+def test_a_session_is_not_shown_within_itself() -> None:
+    with pytest.raises(UsageError, match="already"):
+        plan({"TERM": "screen", "TMUX": f"{SOCKET},{os.getpid()},4"}, session_name="$4")
+
+
 def test_a_mark_of_an_own_server_that_is_gone_is_not_believed() -> None:
     process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
 
@@ -279,6 +284,41 @@ async def test_the_end_of_the_session_comes_back_too(folder: Path) -> None:
     user.keys("exit", "Enter")
 
     wait_for(lambda: "back to agentmon" not in user.screen(), "the outer shell is back")
+
+
+def size_of(raw: RawTmux, session: str) -> str:
+    return raw("display-message", "-p", "-t", f"={session}:", "#{window_width}x#{window_height}")
+
+
+async def test_a_small_terminal_looks_through_a_window_and_changes_the_size_of_no_run(
+    folder: Path, raw: RawTmux
+) -> None:
+    await start(folder, "am-1", "first task")
+    user = User(folder)
+    user.outer("resize-window", "-t", "=work:", "-x", "30", "-y", "6")
+    user.attach("am-1")
+    wait_for(lambda: "am-1-shell>" in user.screen(), "the session is shown")
+
+    await start(folder, "am-2", "second task")
+    shown = [size_of(raw, "am-1"), size_of(raw, "am-2")]
+    user.keys("C-q")
+    wait_for(lambda: raw("list-clients") == "", "nobody looks")
+
+    assert shown == [size_of(raw, "am-1"), size_of(raw, "am-2")] == ["200x50", "200x50"]
+
+
+async def test_a_click_on_the_title_fits_the_run_until_the_terminal_leaves(folder: Path, raw: RawTmux) -> None:
+    await start(folder, "am-1", "first task")
+    user = User(folder)
+    user.outer("resize-window", "-t", "=work:", "-x", "100", "-y", "30")
+    user.attach("am-1")
+    wait_for(lambda: "click to fit" in user.screen(), "the session is shown in part")
+
+    user.keys("-l", "\x1b[<0;5;30M\x1b[<0;5;30m")
+    wait_for(lambda: size_of(raw, "am-1") == "100x29", "the run has the size of the terminal")
+    user.keys("C-q")
+
+    wait_for(lambda: size_of(raw, "am-1") == "200x50", "the run has its own size back")
 
 
 async def test_a_missing_session_is_an_error_and_starts_no_server(folder: Path) -> None:

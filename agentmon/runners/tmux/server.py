@@ -119,6 +119,8 @@ class Tmux:
     ) -> SessionHandle:
         """Return the new session, in which the command runs without a shell; its pane may be gone again already.
 
+        It has the size that is given, also while smaller or larger terminals show it.
+
         The name is unique for ever (it is made from the execution id). When the call fails by its deadline or is
         cancelled, the session may exist: ``list_sessions`` tells.
 
@@ -145,6 +147,9 @@ class Tmux:
             ("set-option", "-gu", folder_option),
             ("set-option", "-p", "-t", f"={name}:", "@agentmon_session", name),
             ("set-option", "-t", f"={name}:", "@agentmon_title", _status_text(title)),
+            ("set-option", "-t", f"={name}:", "@agentmon_size", f"-x {columns} -y {rows}"),
+            # Its own from now on. As an option of the server this ends tmux 3.3a at its first session.
+            ("resize-window", "-t", f"={name}:", "-x", str(columns), "-y", str(rows)),
         )
         answer = await self._settle({Outcome.UNSETTLED, Outcome.NO_SERVER}, *commands, may_start_server=True)
         session_id, separator, pane_id = (answer.lines[0] if answer.lines else "").partition("|")
@@ -174,6 +179,16 @@ class Tmux:
             case Outcome.REFUSED | Outcome.UNSETTLED:
                 words = answer.words or "it gave no reason"
                 raise TmuxUnavailableError(f"the sessions cannot be listed: tmux said: {words}")
+
+    async def list_clients(self) -> tuple[tuple[int, str], ...]:
+        """Return the terminals that show a session that agentmon made: the process of each, and the session's id.
+
+        Raises:
+            TmuxUnavailableError: tmux is missing or did not answer.
+        """
+        answer = await self._ask(("list-clients", "-F", "#{client_pid}|#{session_id}"))
+        pairs = (line.partition("|") for line in answer.lines)
+        return tuple((int(pid), session_id) for pid, _separator, session_id in pairs if pid.isdigit())
 
     async def kill_session(self, session: str) -> bool:
         """End a session, named by id (``$3``) or by the exact name that it was started with; False when it is gone.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 RUNS = 200
 KILLS = 50
 LINES = 30
+_ENDS_WITHIN_S = 600.0
 _ENTRIES = ["host_started", "agent_started", "exited", "ended"]
 _CLIENT = """
 import asyncio, sys
@@ -63,6 +64,8 @@ async def _measure(paths: Paths, *, runs: int, kills: int, seed: int) -> tuple[i
     async with open_services() as services:
         workspace = await services.workspaces.open(paths.data_dir.parent / "project")
         await services.settings.set("worker.max_running", "6", actor=services.actor)
+        # Six of seven runs fail on purpose.
+        await services.settings.set("worker.park_after_failures", "0", actor=services.actor)
         script = f'for i in $(seq {LINES}); do echo "$0 $i"; sleep 0.01; done; exit $0'
         tasks = [
             await add_command(services, workspace, "sh", "-c", script, str(number % 7), title=f"run {number}")
@@ -77,6 +80,7 @@ async def _run_and_kill(
     services: Services, paths: Paths, tasks: list[Task], *, kills: int, randomness: random.Random
 ) -> int:
     killed = 0
+    deadline = time.monotonic() + _ENDS_WITHIN_S
     batch = max(1, 2 * len(tasks) // max(1, kills))
     while True:
         waiting = [task.id for task in tasks if not await _has_run(services, task)]
@@ -94,6 +98,10 @@ async def _run_and_kill(
         open_ones = [listing for listing in await services.executions.list(None) if listing.execution.status.is_open]
         if not waiting and not open_ones:
             return killed
+        if time.monotonic() >= deadline:
+            raise RuntimeError(
+                f"{len(waiting)} tasks without a run, {len(open_ones)} open runs after {_ENDS_WITHIN_S:g} s"
+            )
 
 
 def _start_client(task_ids: list[TaskId]) -> subprocess.Popen[bytes]:

@@ -77,6 +77,7 @@ from agentmon.store.log_sizes import LogSizeRepository
 from agentmon.store.old_logs import OldLogRepository
 from agentmon.store.overlaps import OverlapRepository
 from agentmon.store.parking import ParkingRepository
+from agentmon.store.private_files import require_usable
 from agentmon.store.programs import ProgramRepository
 from agentmon.store.pull_requests import PullRequestRepository
 from agentmon.store.queue_pause import QueuePauseRepository
@@ -173,6 +174,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         StoreError: The database cannot be opened; the message says what became of it.
     """
     paths = find_paths() if paths is None else paths
+    require_usable(paths.needed, own=paths.data_dir)
     clock = SystemClock()
     opened = await open_database(paths.database_path, backups_dir=paths.backups_dir, release=__version__, clock=clock)
     database = opened.database

@@ -149,6 +149,13 @@ class Paths(NamedTuple):
         return self.tmux_socket_in(self.run_dir)
 
     @property
+    def needed(self) -> tuple[Path, ...]:
+        """What agentmon has to read and write; of the settings, only the way to them."""
+        beside = (self.database_path.with_name(self.database_path.name + end) for end in ("", "-wal", "-shm", ".lock"))
+        folders = (self.data_dir, self.merges_dir, self.logs_dir.parent, *self.own_folders)
+        return (*folders, *beside, self.worker_log, self.worker_lock, self.config_dir / "nothing")
+
+    @property
     def own_folders(self) -> tuple[Path, ...]:
         """Folders in which everything is agentmon's; a folder that ``AGENTMON_HOME`` names may have more in it."""
         below = (self.executions_dir, self.backups_dir, self.snapshots_dir, self.logs_dir, self.run_dir)

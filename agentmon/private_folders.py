@@ -7,6 +7,7 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 _MODE: Final = 0o700
@@ -64,6 +65,51 @@ def require_private(folder: Path) -> None:
     if not stat.S_ISDIR(found.st_mode):
         raise NotOwnError(f"{folder} is no folder")
     _require(folder, found, _OF_OTHERS)
+
+
+def find_locked(places: Iterable[Path]) -> list[Path]:
+    """Return what keeps this user out: what others own at these places and above them, the outermost of each."""
+    found = []
+    for place in places:
+        for path in (*reversed(place.parents), place):
+            try:
+                is_foreign = path.stat().st_uid != os.geteuid()
+            except OSError:
+                break
+            need = os.X_OK if path != place else os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
+            if is_foreign and not os.access(path, need):
+                found.append(path)
+                break
+    return list(dict.fromkeys(found))
+
+
+def find_left_by_others(folders: Iterable[Path]) -> list[Path]:
+    """Return those of the folders in which something is that another user made, one level deep."""
+    found = []
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                if any(entry.stat(follow_symlinks=False).st_uid != os.geteuid() for entry in entries):
+                    found.append(folder)
+        except OSError:
+            continue
+    return found
+
+
+def take_over(places: Iterable[Path]) -> str:
+    """Return the command line that gives places to this user, with all that is in them."""
+    import shlex  # noqa: PLC0415 - seldom needed
+
+    user = owner_name(os.geteuid()).removeprefix("user ")
+    return f"sudo chown -R {user}:{os.getegid()} {' '.join(shlex.quote(str(one)) for one in places)}"
+
+
+def is_left_by_another(path: Path) -> bool:
+    """Whether somebody else made what is at a path, in a folder of this user; so does root, when it runs once."""
+    try:
+        return path.lstat().st_uid != os.geteuid() == path.parent.stat().st_uid
+    except OSError:
+        return False
 
 
 class NotOwnError(PermissionError):

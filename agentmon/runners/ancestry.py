@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agentmon.private_folders import is_left_by_another
 from agentmon.runners.host.spec import MARKER_VARIABLE
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def _server_of(tmux_socket: Path) -> int | None:
             client.connect(str(tmux_socket))
             told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     except PermissionError:
-        # A sandbox forbids it, and a person's terminal is in none.
-        return _UNSEEN
+        # A sandbox forbids it, and a person's terminal is in none. What another user left has started nothing here.
+        return None if is_left_by_another(tmux_socket) else _UNSEEN
     except OSError:
         return None
     pid: int = _CREDENTIALS.unpack(told)[0]

@@ -13,6 +13,7 @@ from agentmon import __version__
 from agentmon.domain.amounts import size_text
 from agentmon.domain.errors import AgentmonError, UsageError
 from agentmon.logs.crash_reports import crash_reports
+from agentmon.private_folders import find_left_by_others, take_over
 from agentmon.runners.danger import load_danger_rules
 from agentmon.runners.presets import load_library
 from agentmon.runners.sandbox.trial import find_sandbox_problem
@@ -70,6 +71,7 @@ class DoctorService:
             ("tmux", self._tmux),
             ("tmux server", self._tmux_server),
             ("database", self._database),
+            ("files", self._files),
             ("disk", self._disk),
             ("worker", self._queue.worker),
             ("background loops", self._loops),
@@ -109,6 +111,14 @@ class DoctorService:
         if size + await self._log_sizes.total_bytes() < _LARGE_BYTES:
             return fine("database", text)
         return fine("database", f"{text}; `agentmon storage` shows what takes room, and what can go")
+
+    async def _files(self) -> Finding:
+        places = await asyncio.to_thread(find_left_by_others, self._paths.own_folders)
+        if not places:
+            return fine("files", "all belong to you")
+        return warning(
+            "files", f"another user owns some of those in {places[0]}", hint=f"take them over: {take_over(places)}"
+        )
 
     async def _disk(self) -> Finding:
         free = (await asyncio.to_thread(shutil.disk_usage, self._paths.database_path.parent)).free

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import time
@@ -95,11 +94,17 @@ class WorkerService:
         presence = read_presence(self._paths.worker_lock)
         if not presence.is_running or presence.pid is None:
             return False
-        with contextlib.suppress(ProcessLookupError):
+        try:
             os.kill(presence.pid, signal.SIGTERM)
             if is_halted(presence.pid):
                 # It hears nothing until it is let go on.
                 os.kill(presence.pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+        except PermissionError as error:
+            raise RunnerError(
+                f"the worker (pid {presence.pid}) runs as another user", hint=f"Stop it: sudo kill {presence.pid}"
+            ) from error
         for _ in range(int(_ENDS_WITHIN_S / _LOOK_EVERY_S)):
             if read_presence(self._paths.worker_lock).pid != presence.pid:
                 return True

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon import private_folders
 from agentmon.domain.errors import StoreError
 from agentmon.private_folders import NotOwnError
-from agentmon.store.errors import writing_hint
+from agentmon.store.errors import is_on_read_only_disk, writing_hint
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
 _FILE_MODE: Final = 0o600
 _OWN_PLACE: Final = "Set AGENTMON_HOME to a folder of your own, below your home."
@@ -48,6 +49,27 @@ def make_private_folder(path: Path) -> None:
             f"the folder {path} cannot be made: {error.strerror}",
             hint=writing_hint(path, otherwise=f"Make {path.parent} writable, or set AGENTMON_HOME to another folder."),
         ) from error
+
+
+def require_usable(places: Iterable[Path], *, own: Path) -> None:
+    """See to it that nothing of agentmon is in the hands of another user, as after a run as root.
+
+    Args:
+        places: What is needed.
+        own: The data folder, which may be taken over wherever it is; so may what is below the home.
+
+    Raises:
+        StoreError: Something is; the hint gives it back.
+    """
+    locked = private_folders.find_locked(places)
+    if not locked or is_on_read_only_disk(locked[0]):
+        return
+    home = Path.home()
+    can_be_taken = all(home in one.parents or one.is_relative_to(own) for one in locked)
+    raise StoreError(
+        f"{locked[0]} belongs to {private_folders.owner_name(locked[0].stat().st_uid)}, so agentmon cannot use it",
+        hint=f"Take it over: {private_folders.take_over(locked)}" if can_be_taken else _OWN_PLACE,
+    )
 
 
 def require_own_file(path: Path) -> None:

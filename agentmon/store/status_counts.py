@@ -113,8 +113,12 @@ def find_status_counts(database_path: str) -> StatusCounts | None:
 
     Where there is no database yet, they are zero.
     """
-    if not os.path.lexists(database_path):
+    try:
+        os.lstat(database_path)
+    except (FileNotFoundError, NotADirectoryError):
         return StatusCounts()
+    except OSError:
+        return None
     try:
         with closing(_opened(database_path, timeout_s=_BUSY_TIMEOUT_S)) as connection:
             if connection.execute("SELECT version_num FROM alembic_version").fetchone() != (HEAD_REVISION,):

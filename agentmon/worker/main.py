@@ -21,6 +21,7 @@ from agentmon.runners.host.signals import reset_signals
 from agentmon.runners.tmux import Tmux
 from agentmon.store.database import open_database
 from agentmon.store.money_setting import find_money_words
+from agentmon.store.private_files import require_usable
 from agentmon.store.revision import HEAD_REVISION
 from agentmon.worker.loop import WorkerLoop
 from agentmon.worker.presence import WorkerLock, read_presence
@@ -52,9 +53,14 @@ def run_foreground(paths: Paths | None = None, *, makes_home: bool = True) -> in
         paths: Where its files are; the environment tells when it is None.
         makes_home: Whether a missing data folder is made. Whoever starts a worker in the background has one: when it
             is gone by now, somebody removed it, and it stays so.
+
+    Raises:
+        UsageError: The environment names no usable place.
+        StoreError: Files of agentmon belong to another user.
     """
     reset_signals(kept=_KEPT_SIGNALS)
     paths = find_paths() if paths is None else paths
+    require_usable(paths.needed, own=paths.data_dir)
     home = _inode(paths.data_dir)
     if home is None and not makes_home:
         return _no_home(paths)

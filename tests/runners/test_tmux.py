@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -163,6 +164,22 @@ async def test_a_stale_socket_file_does_not_hinder_a_new_start(tmux: Tmux, raw: 
     await tmux.start_session(name="am-2", command=STAY, working_dir=folder, title="t")
 
     assert set((await tmux.list_sessions()).sessions) == {"am-2"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make what belongs to somebody else")
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell who listens")
+async def test_a_socket_of_another_user_is_replaced_once_nobody_listens(tmux: Tmux, folder: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmux.socket_path))
+        server.listen()
+        os.chown(tmux.socket_path, 54321, 54321)
+        with pytest.raises(TmuxUnavailableError):
+            await tmux.list_sessions()
+        assert tmux.socket_path.lstat().st_uid == 54321
+
+    await tmux.start_session(name="am-1", command=("sleep", "60"), working_dir=folder, title="t")
+
+    assert tmux.socket_path.lstat().st_uid == os.geteuid()
 
 
 async def test_the_folder_of_the_socket_is_made_for_its_owner_alone(folder: Path) -> None:

@@ -10,16 +10,16 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agentmon.domain.errors import RunnerError, TmuxUnavailableError
-from agentmon.private_folders import make_private_folder
+from agentmon.private_folders import is_left_by_another, make_private_folder
 from agentmon.runners.tmux.version import find_tmux, install_hint
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 _MAX_THREADS: Final = 4
 _PASSED_NAMES: Final = ("PATH", "HOME", "TERM", "LANG", "TMPDIR", "USER", "LOGNAME")
@@ -170,6 +170,8 @@ class TmuxCommands:
 
     def _client_arguments(self, commands: Sequence[Sequence[str]], *, may_start_server: bool) -> list[str]:
         binary = find_tmux(self.environ)
+        if is_left_by_another(self.socket_path) and not _is_listened_to(self.socket_path):
+            self.socket_path.unlink(missing_ok=True)
         if may_start_server:
             make_private_folder(self.socket_path.parent)
         # libtmux hands on the whole environment of this process, which the server would keep and show to every
@@ -214,6 +216,16 @@ def refusal(doing: str, answer: Answer) -> RunnerError:
     """Return the error for a command that was not done, with the words of tmux."""
     words = answer.words or "it gave no reason"
     return RunnerError(f"{doing}: tmux said: {words}", hint="agentmon doctor shows the state of tmux")
+
+
+def _is_listened_to(socket_path: Path) -> bool:
+    """Whether a process has the socket, also where it may not be asked; yes where the system does not tell."""
+    try:
+        # Source: proc(5), /proc/net/unix: the path is the last column.
+        lines = Path("/proc/net/unix").read_bytes().splitlines()
+    except OSError:
+        return True
+    return any(line.endswith(b" " + os.fsencode(socket_path)) for line in lines)
 
 
 def _joined(commands: Sequence[Sequence[str]]) -> list[str]:

@@ -44,6 +44,7 @@ from agentmon.screens.frame import (
 from agentmon.screens.settings.themes import DARK, THEMES
 from agentmon.store.look_setting import USUAL_LOOK
 from agentmon.widgets.guarded import Failed, Guarded
+from agentmon.widgets.kept_columns import give_marks_a_cell
 from agentmon.widgets.library_caches import bound_caches
 from agentmon.widgets.ordered_keys import OrderedKeys
 from agentmon.widgets.whole_keys import SplitSequence
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from agentmon.store.look_setting import Look
 
 bound_caches()
+give_marks_a_cell()
 
 POLL_INTERVAL_S: Final = 0.25
 """How often the database's change counter is compared; costs 0.33 % of a core (measured)."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from textual import constants
 from textual.drivers.linux_driver import LinuxDriver
 
+from agentmon.widgets.kept_columns import keep_columns
 from agentmon.widgets.whole_keys import WholeKeyParser, escape_delay_s
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ class Terminal(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         if self._file is not None:
             self._file = _Output(self._file)  # type: ignore[assignment] # all that the driver asks of it
+
+    def write(self, data: str) -> None:
+        """Draw, each column in its place whatever the terminal thinks of a character."""
+        super().write(keep_columns(data))
 
     def run_input_thread(self) -> None:
         """Read what is typed until the app ends or its terminal is gone; whoever ends the app then looks elsewhere."""

@@ -14,6 +14,7 @@ from agentmon.domain.errors import UsageError
 from agentmon.runners.attach import AttachPlan, plan_attach
 from agentmon.runners.tmux import Tmux
 from tests.runners.tmux_servers import RawTmux, short_folder
+from tests.terminals import terminal
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -319,6 +320,48 @@ async def test_a_click_on_the_title_fits_the_run_until_the_terminal_leaves(folde
     user.keys("C-q")
 
     wait_for(lambda: size_of(raw, "am-1") == "200x50", "the run has its own size back")
+
+
+def require_terminal(known_as: str) -> None:
+    if subprocess.run(["infocmp", known_as], capture_output=True, check=False).returncode != 0:
+        pytest.skip(f"this machine knows no terminal {known_as}")
+
+
+@pytest.mark.parametrize(
+    ("known_as", "bar"),
+    [
+        ("xterm-256color", b"\x1b[48;5;236m"),
+        ("screen-256color", b"\x1b[48;5;236m"),
+        ("tmux-256color", b"\x1b[48;5;236m"),
+        ("xterm", b"\x1b[47m"),
+        ("linux", b"\x1b[47m"),
+        ("screen", b"\x1b[47m"),
+        ("vt100", b"\x1b[7m"),
+    ],
+)
+async def test_terminals_of_any_colours_show_the_way_back_and_take_it(folder: Path, known_as: str, bar: bytes) -> None:
+    require_terminal(known_as)
+    await start(folder, "am-1", "first task")
+    environ = {"TERM": known_as, "PATH": os.environ["PATH"], "SSH_TTY": "/dev/pts/0", "SSH_CONNECTION": "::1 1 ::1 22"}
+    attach = plan_attach(
+        socket_path=folder / "s",
+        session_name="am-1",
+        environ=environ,
+        tmux_binary=shutil.which("tmux") or "tmux",
+        has_terminal=True,
+    )
+
+    with terminal(attach.argv, attach.environ) as shown:
+        shown.read_until(lambda output: b"back to agentmon" in output, "the session")
+        shown.send("é".encode())
+        shown.read_until(lambda output: "é".encode() in output, "what was typed")
+        shown.send(b"\x11")
+        code = shown.wait()
+        modes = shown.modes
+
+    assert code == 0
+    assert bar in shown.output
+    assert modes == shown.modes_before
 
 
 async def test_a_missing_session_is_an_error_and_starts_no_server(folder: Path) -> None:

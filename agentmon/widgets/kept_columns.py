@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _AGREED: Final = (
-    "\x00-\x7e\xa0-\xac\xae-\u02ff\u0370-\u0377\u037a-\u0482\u048a-\u052f\u2010-\u2027\u2190-\u21ff\u2400-\u2426\u2500-\u25fc"
-    "\u2800-\u28ff\u3001-\u3029\u3041-\u3096\u30a0-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60\ufffd"
+    "\x00-\x7e\xa0-\xac\xae-\u02ff\u0370-\u0377\u037a-\u0482\u048a-\u052f\u2010-\u2027\u2190-\u22ff\u2400-\u2426\u2500-\u25fc"
+    "\u2713\u2717\u2800-\u28ff\u3001-\u3029\u3041-\u3096\u30a0-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60\ufffd"
 )
 """Characters that are as wide everywhere; nothing that joins others is among them."""
 _DOUBTFUL: Final = re.compile(f"[^{_AGREED}]")

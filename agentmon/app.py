@@ -584,6 +584,9 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         _asking: Worker[None] = self.run_worker(
             partial(self._tell_own_agents, services), name="own agents", group="own agents", exit_on_error=False
         )
+        _offering: Worker[None] = self.run_worker(
+            partial(self._offer_moved, services), name="moved", group="moved", exit_on_error=False
+        )
         timers = (
             self.set_interval(POLL_INTERVAL_S, self._look_for_changes, name="changes"),
             self.set_interval(_BACKGROUND_LOOK_S, self._look_at_background, name="background"),
@@ -617,6 +620,19 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         told = news_text(await services.agent_files.state(workspace), workspace.name)
         if told:
             self.notify(told, severity="warning", timeout=12)
+
+    async def _offer_moved(self, services: Services) -> None:
+        """Offer the board of a project that was moved here, and show it."""
+        from agentmon.screens.moved_workspace import offer_moved  # noqa: PLC0415 - not part of the first frame
+
+        try:
+            is_moved = await offer_moved(self, services, await self.workspace())
+        except AgentmonError as error:
+            self._show_error(error)
+            return
+        if is_moved:
+            # The services are opened anew, and with them the workspace of this folder.
+            self._is_replaced.set()
 
     async def show_welcome(self) -> None:
         """Show what was found here, and what to try."""

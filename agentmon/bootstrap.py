@@ -100,6 +100,7 @@ from agentmon.store.usage_prices import UsagePriceRepository
 from agentmon.store.verifications import VerificationRepository
 from agentmon.store.worker_heartbeats import HeartbeatRepository
 from agentmon.store.workspace_counts import WorkspaceCountRepository
+from agentmon.store.workspace_moves import WorkspaceMoveRepository
 from agentmon.store.workspaces import WorkspaceRepository
 from agentmon.store.worktrees import WorktreeRepository
 from agentmon.worker.merge_finishing import MergeFinisher
@@ -212,7 +213,9 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
         workers = WorkerService(paths, background)
         live = LiveExecutionRepository(database)
         sightings = SightingService(live, paths, clock)
-        workspaces = WorkspaceService(workspace_rows, WorkspaceCountRepository(database), clock)
+        workspaces = WorkspaceService(
+            workspace_rows, WorkspaceCountRepository(database), WorkspaceMoveRepository(database), clock
+        )
         cards = TaskService(
             tasks,
             DependencyRepository(database),
@@ -348,6 +351,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
             doctor=DoctorService(
                 paths=paths,
                 agents=agents,
+                workspaces=workspaces,
                 settings=settings,
                 log_sizes=LogSizeRepository(database),
                 queue=QueueChecks(

@@ -120,7 +120,7 @@ def trust(
     async def work(services: Services, workspace: Workspace) -> AgentFileState:
         return await services.agent_files.trust(workspace, chosen, actor=services.actor)
 
-    trusted = with_workspace(folder, work)
+    trusted = with_workspace(folder, work, registers=True)
     if as_json:
         say_document(_document(trusted))
     else:

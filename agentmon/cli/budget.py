@@ -133,7 +133,9 @@ def set_budget(
 
     async def work(services: Services) -> BudgetState:
         limit = parse_tokens(amount) if is_in_tokens else parse_money(amount, await services.settings.money())
-        scope, scope_id = await _find_scope(services, task=task, execution=execution, agent=agent, folder=folder)
+        scope, scope_id = await _find_scope(
+            services, task=task, execution=execution, agent=agent, folder=folder, registers=True
+        )
         is_of_work = scope in {BudgetScope.TASK, BudgetScope.EXECUTION}
         return await services.budgets.set(
             scope=scope,
@@ -219,7 +221,13 @@ def _worst(states: Sequence[BudgetState]) -> BudgetLevel:
 
 
 async def _find_scope(
-    services: Services, *, task: str | None, execution: str | None, agent: str | None, folder: str | None
+    services: Services,
+    *,
+    task: str | None,
+    execution: str | None,
+    agent: str | None,
+    folder: str | None,
+    registers: bool = False,
 ) -> tuple[BudgetScope, str]:
     if sum(one is not None for one in (task, execution, agent)) > 1:
         raise UsageError("--task, --execution and --agent exclude each other", hint="set a budget for each")
@@ -230,7 +238,9 @@ async def _find_scope(
     if task is None and folder is None:
         return BudgetScope.ALL, ""
     place = existing_folder(folder) if folder is not None else current_folder()
-    workspace = await services.workspaces.find_for(place)
+    is_about_place = registers and task is None
+    find = services.workspaces.find_for if is_about_place else services.workspaces.look_at
+    workspace = await find(place)
     if task is None:
         return BudgetScope.WORKSPACE, workspace.id
     return BudgetScope.TASK, (await numbered_task(services, workspace, task)).id

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shlex
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -70,12 +71,25 @@ def require_person(deed: str) -> None:
     with_services(check)
 
 
-def with_workspace(folder: str | None, work: Callable[[Services, Workspace], Awaitable[Outcome]]) -> Outcome:
-    """Run the work over open services and the workspace of the folder, like ``with_services``."""
+def with_workspace(
+    folder: str | None, work: Callable[[Services, Workspace], Awaitable[Outcome]], *, registers: bool = False
+) -> Outcome:
+    """Run the work over open services and the workspace of the folder, like ``with_services``.
+
+    Args:
+        folder: A folder of the workspace; the current one for None.
+        work: What is done.
+        registers: Whether a folder that is no workspace yet becomes one, since the work makes something of it.
+    """
 
     async def located(services: Services) -> Outcome:
         start = existing_folder(folder) if folder is not None else current_folder()
-        return await work(services, await services.workspaces.find_for(start))
+        find = services.workspaces.find_for if registers else services.workspaces.look_at
+        workspace = await find(start)
+        for moved in await services.workspaces.find_moved(workspace):
+            command = shlex.join(("agentmon", "workspaces", "move", moved.root_path, workspace.root_path))
+            tell(f"note: {workspace.name} looks like the moved {moved.root_path}; `{command}` brings its board here")
+        return await work(services, workspace)
 
     return with_services(located)
 

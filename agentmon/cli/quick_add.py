@@ -51,7 +51,7 @@ def add(
         notes = [] if not is_run else await _run(services, tasks)
         return tuple([await services.tasks.get(task.id) for task in tasks]), notes
 
-    tasks, notes = with_workspace(folder, work)
+    tasks, notes = with_workspace(folder, work, registers=True)
     if any(has_secret(text) for text in texts):
         tell("warning: a line holds what looks like a secret, and is stored")
     if as_json:

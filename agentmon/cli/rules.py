@@ -100,7 +100,8 @@ def add(
             actor=services.actor,
         )
 
-    _tell_rule(with_workspace(folder, work), "", as_json=as_json)
+    added = with_workspace(folder, work, registers=not is_everywhere)
+    _tell_rule(added, "", as_json=as_json)
 
 
 def remove(rule: RuleArgument, as_json: JsonOption = False) -> None:

@@ -48,11 +48,12 @@ def search(
     code = print_found(asked)
     if code is None:
 
-        async def open_both(_services: Services, _workspace: Workspace) -> None:
-            """Make or upgrade the database, and register the workspace."""
+        async def look(_services: Services, workspace: Workspace) -> str:
+            """Make or upgrade the database, and say which workspace it is."""
+            return workspace.id
 
-        with_workspace(str(start), open_both)
-        code = print_found(asked)
+        workspace_id = with_workspace(str(start), look)
+        code = print_found(asked, workspace_id=None if is_everywhere else workspace_id)
     if code is None:
         raise StoreError("the database was replaced meanwhile", hint="Try again.")
     raise typer.Exit(code)

@@ -37,10 +37,14 @@ class Asked:
     as_json: bool = False
 
 
-def print_found(asked: Asked) -> int | None:
+def print_found(asked: Asked, *, workspace_id: str | None = None) -> int | None:
     """Search, print what was found, and return the exit code: 1 when nothing was; None when the database is not ready.
 
-    It is when this release made or upgraded it and knows the workspace of the folder.
+    It is when this release made or upgraded it and the workspace of the folder is known.
+
+    Args:
+        asked: What is asked for.
+        workspace_id: Of the folder; it is looked for in the database when it is None.
 
     Raises:
         UsageError: A kind is unknown, or nothing is asked for.
@@ -56,9 +60,8 @@ def print_found(asked: Asked) -> int | None:
     with opened_search(database) as reader:
         if not reader.is_current():
             return None
-        workspace_id = None
         if not asked.is_everywhere:
-            workspace_id = _workspace_of(reader, asked.folder)
+            workspace_id = workspace_id or _workspace_of(reader, asked.folder)
             if workspace_id is None:
                 return None
         found = reader.search(query, workspace_id=workspace_id, limit=asked.limit, most_s=_MOST_S)
@@ -78,7 +81,7 @@ def _kinds_text(kinds: tuple[str, ...]) -> str:
 
 
 def _workspace_of(reader: SearchReader, folder: Path) -> str | None:
-    """Return the workspace of a folder, as ``services.workspaces`` finds it; None when it has to be made first."""
+    """Return the workspace of a folder, as ``services.workspaces`` finds it; None when it takes more than that."""
     root = find_workspace_root(folder)
     found = reader.find_workspace([str(part) for part in (folder, *folder.parents)])
     if found is None:

@@ -46,7 +46,7 @@ def settings(
             return (await services.settings.get(key, workspace),)
         return (await services.settings.set(key, value, actor=services.actor, workspace=workspace),)
 
-    chosen = with_workspace(folder, work)
+    chosen = with_workspace(folder, work, registers=value is not None)
     if as_json:
         say_document(json_form(chosen if key is None else chosen[0]))
         return

@@ -103,7 +103,7 @@ def add(
         state = waiting_text(execution, await obstacles_of(services, execution))
         return await services.tasks.get(task.id), state
 
-    task, state = with_workspace(folder, work)
+    task, state = with_workspace(folder, work, registers=True)
     if as_json:
         say_document(json_form(task))
     else:

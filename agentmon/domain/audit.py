@@ -214,6 +214,10 @@ def _setting_changed(payload: Mapping[str, object]) -> str:
     return f"set {_part(payload.get('key'))}{where}{told} to {_part(payload.get('to'))}"
 
 
+def _workspace_moved(payload: Mapping[str, object]) -> str:
+    return f"moved the workspace {_part(payload.get('from'))} to {_part(payload.get('to'))}"
+
+
 def _undone(payload: Mapping[str, object]) -> str:
     what = "changes of a tool call" if payload.get("operation_id") else "changes of a run"
     done = f"redid {what}" if payload.get("is_redo") else f"undid {what}"
@@ -396,6 +400,7 @@ _SENTENCES: Final[Mapping[TaskEventType, str | Callable[[Mapping[str, object]], 
     TaskEventType.AGENT_RELEASED: _agent_released,
     TaskEventType.AGENT_CHANGED: _agent_changed,
     TaskEventType.SETTING_CHANGED: _setting_changed,
+    TaskEventType.WORKSPACE_MOVED: _workspace_moved,
     TaskEventType.APPROVAL_ASKED: _asked,
     TaskEventType.APPROVAL_DECIDED: _decided,
     TaskEventType.APPROVAL_WITHDRAWN: _withdrawn,

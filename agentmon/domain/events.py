@@ -131,6 +131,8 @@ class TaskEventType(StrEnum):
     PULL_REQUEST_OPENED = "pull_request_opened"
     WORKTREE_RESTORED = "worktree_restored"
     """Made again after its folder had vanished."""
+    WORKSPACE_MOVED = "workspace_moved"
+    """A person said where the folder of a workspace is now."""
     AGENT_COMMANDED = "agent_commanded"
     """Somebody interrupted an agent, or changed its model or permission mode."""
 

@@ -21,4 +21,6 @@ class WorkspaceCounts:
     queued: int = 0
     needs_you: int = 0
     open_tasks: int = 0
+    is_gone: bool = False
+    """Whether its folder was moved or is missing; false where that cannot be told."""
     """Tasks on the board that are neither done nor cancelled."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agentmon.services.queue_checks import QueueChecks
     from agentmon.services.request_checks import RequestChecks
     from agentmon.services.settings import SettingsService
+    from agentmon.services.workspaces import WorkspaceService
     from agentmon.store.log_sizes import LogSizeRepository
 
 _LOW_SPACE_BYTES: Final = 500_000_000
@@ -48,6 +49,7 @@ class DoctorService:
         *,
         paths: Paths,
         agents: AgentService,
+        workspaces: WorkspaceService,
         settings: SettingsService,
         log_sizes: LogSizeRepository,
         queue: QueueChecks,
@@ -57,6 +59,7 @@ class DoctorService:
     ) -> None:
         self._paths = paths
         self._agents = agents
+        self._workspaces = workspaces
         self._settings = settings
         self._log_sizes = log_sizes
         self._queue = queue
@@ -79,6 +82,7 @@ class DoctorService:
             ("journals", self._queue.journals),
             ("dependencies", self._queue.dependencies),
             ("requests", self._requests.waiting),
+            ("workspaces", self._workspaces_there),
             ("programs", self._programs),
             ("presets", self._presets),
             ("danger rules", self._danger_rules),
@@ -194,6 +198,19 @@ class DoctorService:
             text,
             hint="it needs user namespaces: on Ubuntu `sysctl kernel.apparmor_restrict_unprivileged_userns=0`, in a "
             "container its --security-opt; SECURITY.md says what does not hold without",
+        )
+
+    async def _workspaces_there(self) -> Finding:
+        counts = await self._workspaces.counts()
+        gone = [one for one in counts if one.is_gone]
+        text = f"{len(counts)}"
+        if gone:
+            named = ", ".join(one.workspace.root_path for one in gone)
+            text = f"{text}, {len(gone)} moved or missing: {named}"
+        if not any(one.open_tasks for one in gone):
+            return fine("workspaces", text)
+        return warning(
+            "workspaces", text, hint="`agentmon workspaces move OLD NEW` brings the board of a moved folder along"
         )
 
     async def _programs(self) -> Finding:

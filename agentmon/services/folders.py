@@ -57,7 +57,7 @@ async def existing_folder(text: str, root: str, *, deadline_s: float = LOOK_MAX_
         _refuse(f"this is a file, not a folder: {folder}" if is_there else f"this folder does not exist: {folder}")
 
     try:
-        return str(await _in_own_thread(look, deadline_s))
+        return str(await in_own_thread(look, deadline_s))
     except TimeoutError as error:
         raise UsageError(f"the folder does not answer within {deadline_s:g} s: {text}") from error
 
@@ -93,7 +93,7 @@ class FolderCompleter:
 
         self._stuck.add(parent)
         try:
-            return await _in_own_thread(look, deadline_s)
+            return await in_own_thread(look, deadline_s)
         except TimeoutError:
             return ()
 
@@ -125,7 +125,7 @@ def _refuse(message: str) -> Never:
     raise UsageError(message, hint="leave it empty for the root of the workspace")
 
 
-async def _in_own_thread(look: Callable[[], _FoundT], deadline_s: float) -> _FoundT:
+async def in_own_thread(look: Callable[[], _FoundT], deadline_s: float) -> _FoundT:
     """Return what the function returns.
 
     Raises:

@@ -60,6 +60,7 @@ RIGHTS: Final = (
     Right(Who.PERSON, "choose the model or permission mode of what runs", "ConversationService.switch"),
     Right(Who.PERSON, "pause or resume the queue", "QueueService.pause QueueService.resume"),
     Right(Who.PERSON, "stop the worker", "WorkerService.stop"),
+    Right(Who.PERSON, "move a workspace", "WorkspaceService.move"),
     Right(Who.PERSON, "change a person's templates", "TemplateService.save TemplateService.remove"),
     Right(Who.PERSON, "change a person's filters", "BoardService.save_filter BoardService.forget_filter"),
     Right(Who.PERSON, "change what was paid", "CostService.reprice"),
@@ -161,7 +162,8 @@ RIGHTS: Final = (
         "SummaryService.daily SummaryService.projects SummaryService.activity "
         "BudgetService.states BudgetService.find BudgetService.find_execution "
         "LimitService.windows LimitService.burn LimitService.projection LimitService.overview LimitService.history "
-        "LimitService.zone_name WorkspaceService.find_known WorkspaceService.get WorkspaceService.own_settings "
+        "LimitService.zone_name WorkspaceService.find_known WorkspaceService.look_at "
+        "WorkspaceService.find_moved WorkspaceService.get WorkspaceService.own_settings "
         "WorkspaceService.list WorkspaceService.counts",
     ),
 )

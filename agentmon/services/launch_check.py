@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,7 +77,8 @@ def require_launchable(
     if not working_dir.is_dir():
         raise UsageError(
             f"the working folder {working_dir} of #{task.number} is not there",
-            hint="make it, or choose another one for the task",
+            hint="make it, choose another one for the task, or say where it was moved to: "
+            f"`agentmon workspaces move {shlex.quote(str(working_dir))} NEW`",
         )
     _require_program(agent, program, environment, working_dir)
     find_version(environment)

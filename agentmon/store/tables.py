@@ -164,6 +164,9 @@ class WorkspaceRow(_Row, table=True):
     settings: dict[str, object] = Field(sa_type=_JSON, sa_column_kwargs=_EMPTY_OBJECT)
     created_at: datetime = Field(sa_type=_MOMENT)
     updated_at: datetime = Field(sa_type=_MOMENT)
+    first_commit: str | None
+    """Of its repository, whose folder is known again by it; empty when git could not say in time."""
+    remote: str | None
 
 
 class SettingRow(_Row, table=True):

@@ -8,7 +8,8 @@ from sqlalchemy import select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from agentmon.domain.events import TaskEventType
-from agentmon.domain.ids import LOCAL_USER_ID, new_id
+from agentmon.domain.ids import LOCAL_USER_ID, WorkspaceId, new_id
+from agentmon.domain.repository_identity import RepositoryIdentity
 from agentmon.domain.worktrees import Isolation, WorktreeStatus
 from agentmon.store import tables
 from agentmon.store.audit import append_task_event
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentmon.domain.events import Actor
-    from agentmon.domain.ids import WorkspaceId
     from agentmon.domain.tasks import Workspace
     from agentmon.store.database import Database
 
@@ -85,11 +85,37 @@ class WorkspaceRepository:
             statement = select(tables.workspaces).where(tables.workspaces.c.root_path == root_path)
             return workspace_of((await connection.execute(statement)).mappings().one())
 
+    async def lacks_identity(self, workspace_id: WorkspaceId) -> bool:
+        """Return whether it was never noted which repository the workspace is."""
+        workspaces = tables.workspaces
+        statement = select(workspaces.c.id).where(workspaces.c.id == workspace_id, workspaces.c.first_commit.is_(None))
+        async with self._database.reading() as connection:
+            return (await connection.execute(statement)).first() is not None
+
+    async def note_identity(self, workspace_id: WorkspaceId, identity: RepositoryIdentity) -> None:
+        """Write which repository the workspace is."""
+        workspaces = tables.workspaces
+        noted = update(workspaces).where(workspaces.c.id == workspace_id)
+        async with self._database.writing() as connection:
+            await connection.execute(noted.values(first_commit=identity.first_commit, remote=identity.remote))
+
+    async def identities(self) -> dict[WorkspaceId, RepositoryIdentity]:
+        """Return which repository each workspace is, as far as that was noted."""
+        workspaces = tables.workspaces
+        columns = (workspaces.c.id, workspaces.c.first_commit, workspaces.c.remote)
+        statement = select(*columns).where(workspaces.c.first_commit > "")
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(statement)).all()
+        return {
+            WorkspaceId(row.id): RepositoryIdentity(first_commit=row.first_commit, remote=row.remote or "")
+            for row in rows
+        }
+
     async def settings(self, workspace_id: WorkspaceId) -> dict[str, int | str]:
         """Return what the workspace says itself, by the names of ``SETTING_DEFAULTS``."""
         statement = select(tables.workspaces.c.settings).where(tables.workspaces.c.id == workspace_id)
         async with self._database.reading() as connection:
-            stored = (await connection.execute(statement)).scalar_one()
+            stored = (await connection.execute(statement)).scalar_one_or_none() or {}
         return {
             name: stored[name]
             for name, default in SETTING_DEFAULTS.items()

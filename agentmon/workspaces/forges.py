@@ -138,7 +138,7 @@ def push(folder: Path, remote: str, branch: str, *, beside: Path) -> Pushed:
         line.removeprefix("remote:").strip() for line in running.warnings.splitlines() if line.startswith("remote:")
     ).strip()
     found = _URL.search(said)
-    return Pushed(remote=remote, address=_without_secret(address), said=said, url=found[0] if found else "")
+    return Pushed(remote=remote, address=without_secret(address), said=said, url=found[0] if found else "")
 
 
 def open_pull_request(
@@ -274,5 +274,6 @@ def _address(folder: Path, remote: str) -> str:
     return os.fsdecode(git.run("remote", "get-url", "--push", remote).strip())
 
 
-def _without_secret(address: str) -> str:
+def without_secret(address: str) -> str:
+    """Return the address of a remote without the name and password in it."""
     return re.sub(r"(://)[^/@]*@", r"\1", address)

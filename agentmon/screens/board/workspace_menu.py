@@ -62,7 +62,7 @@ async def choose_workspace(
 def workspace_entries(counts: Sequence[WorkspaceCounts], present: WorkspaceId | None) -> list[MenuEntry]:
     """Return a line for all together, and one for each workspace: name, what goes on in it, path."""
     lines = [(ALL_WORKSPACES, _total_words(counts), "")]
-    lines += [(one.short_name, _words(one), _near_home(one.workspace.root_path)) for one in counts]
+    lines += [(one.short_name, _words(one), _place(one)) for one in counts]
     names = [even_line(name, max_characters=_NAME_MAX_CELLS) for name, _, _ in lines]
     name_width = max(map(cells, names))
     word_width = max(cells(words) for _, words, _ in lines)
@@ -77,6 +77,11 @@ def workspace_entries(counts: Sequence[WorkspaceCounts], present: WorkspaceId | 
             for one, line in zip(counts, texts[1:], strict=True)
         ),
     ]
+
+
+def _place(one: WorkspaceCounts) -> str:
+    place = _near_home(one.workspace.root_path)
+    return f"{place} (moved or missing)" if one.is_gone else place
 
 
 def _near_home(path: str) -> str:

@@ -1,0 +1,26 @@
+"""The repository of a workspace, by which its folder is known again when it was moved.
+
+Revision ID: 0019
+Revises: 0018
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0019"
+down_revision = "0018"
+branch_labels = None
+depends_on = None
+
+_STATEMENTS = (
+    "ALTER TABLE workspaces ADD COLUMN first_commit VARCHAR",
+    "ALTER TABLE workspaces ADD COLUMN remote VARCHAR",
+)
+
+
+def upgrade() -> None:
+    """Add the columns."""
+    connection = op.get_bind()
+    for statement in _STATEMENTS:
+        connection.exec_driver_sql(statement)

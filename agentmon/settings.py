@@ -116,6 +116,10 @@ class WorkerSettings(TableSettings):
     keep_audit_days: int = Field(
         0, ge=0, le=36500, description="Days after which lines of the audit trail are removed; 0 keeps all."
     )
+    record_typed_text: bool = Field(
+        False,
+        description="Also record what is typed into the terminals of later runs, masked; otherwise how many keys.",
+    )
 
 
 class ApprovalSettings(TableSettings):

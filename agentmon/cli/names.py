@@ -39,6 +39,7 @@ COMMAND_NAMES = frozenset(
         "rules",
         "run",
         "search",
+        "send",
         "sessions",
         "settings",
         "status",

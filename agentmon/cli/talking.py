@@ -1,4 +1,4 @@
-"""``agentmon message``, ``interrupt``, ``finish`` and ``switch``: what a running agent is told."""
+"""``agentmon message``, ``send``, ``interrupt``, ``finish`` and ``switch``: what a running agent is told."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -46,6 +46,41 @@ def message(
     else:
         say(f"#{task.number} {'goes on with its conversation' if sent.is_new_execution else 'is told'}")
         tell(f"agentmon conversation {task.number} -f shows what it says")
+
+
+def send(
+    number: NumberArgument,
+    text: Annotated[
+        str | None, typer.Argument(metavar="[TEXT|-]", help="What is typed; - reads standard input, as it is.")
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="KEY", help="A key pressed after the text: enter, up, f5, ctrl+c; repeatable."),
+    ] = None,
+    folder: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Type into the terminal of a running task, as if you were attached.
+
+    The record has how many keys it were; with worker.record_typed_text also which. A text of an agent's
+    conversation is better sent with `message`, which waits until the agent listens.
+
+    Examples:
+      agentmon send 12 "y" --key enter
+      agentmon send 12 --key ctrl+c
+      pass show deploy | agentmon send 12 - --key enter
+    """
+    typed = sys.stdin.read().removesuffix("\n") if text == "-" else text or ""
+
+    async def work(services: Services, workspace: Workspace) -> tuple[Task, str]:
+        task = await numbered_task(services, workspace, number)
+        return task, await services.conversations.type_keys(task.id, typed, keys or (), actor=services.actor)
+
+    task, command_id = with_workspace(folder, work)
+    if as_json:
+        say_document({"task_number": task.number, "task_id": task.id, "command_id": command_id})
+    else:
+        say(f"sent to #{task.number}")
 
 
 def interrupt(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:

@@ -279,7 +279,7 @@ def _budget_reached(payload: Mapping[str, object]) -> str:
 
 
 def _message_sent(payload: Mapping[str, object]) -> str:
-    words = "typed into the agent's screen" if payload.get("type") == CommandType.TYPE else "told the agent something"
+    words = "typed into the run's terminal" if payload.get("type") == CommandType.TYPE else "told the agent something"
     return _with_cause(words, payload)
 
 

@@ -81,7 +81,9 @@ class CommandType(StrEnum):
     SET_PERMISSION_MODE = "set_permission_mode"
     """Payload ``permission_mode``."""
     TYPE = "type"
-    """Type into the agent's own screen; payload ``text`` and ``is_paste``."""
+    """Type into the terminal of the run; payload ``text`` and ``is_paste``, ``is_sent`` when a person types so.
+
+    It is never a row: what is typed may be a password."""
 
 
 class ConversationStart(StrEnum):

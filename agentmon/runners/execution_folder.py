@@ -265,6 +265,18 @@ class ExecutionFolder:
         if not is_told and failure is not None:
             raise failure
 
+    def hand_over(self, command: Mapping[str, object]) -> None:
+        """Hand the host one command through the FIFO alone, so that no file has it.
+
+        Raises:
+            OSError: Nobody reads there now, or the command is too long for that.
+        """
+        line = json.dumps(command).encode() + b"\n"
+        if len(line) > _FIFO_LINE_MAX_BYTES:
+            raise OSError(errno.EMSGSIZE, "the command is too long to be handed over at once")
+        if not self._write_to_wake(line):
+            raise OSError(errno.EAGAIN, "its host does not read commands yet")
+
     def has_command(self, command_id: str) -> bool:
         """Return whether the host was handed a command of this id; half a line, which a full disk leaves, is none.
 

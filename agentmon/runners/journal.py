@@ -103,6 +103,35 @@ class StopRequestedEntry(JournalEntry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedEntry(JournalEntry):
+    """A terminal shows the run, and may type into it."""
+
+    client: str
+    """As tmux calls it."""
+    is_read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetachedEntry(JournalEntry):
+    """A terminal shows it no more."""
+
+    client: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedEntry(JournalEntry):
+    """Keys went to the program: from an attached terminal, or by ``send``."""
+
+    keys: int
+    pasted: int
+    """Characters that were pasted, which are no keys."""
+    text: str | None = None
+    """Masked; None unless the setting says to keep it."""
+    command_id: str | None = None
+    """Of the command that sent them; None for keys of a terminal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PausedEntry(JournalEntry):
     """Every process of the run is halted, and its time limit stands still.
 
@@ -244,6 +273,9 @@ Entry = (
     | StartFailedEntry
     | OutputEntry
     | StopRequestedEntry
+    | AttachedEntry
+    | DetachedEntry
+    | TypedEntry
     | PausedEntry
     | ResumedEntry
     | TimeLimitReachedEntry
@@ -354,6 +386,13 @@ class _Fields:
             raise ValueError(key)
         return count
 
+    def flag(self, key: str) -> bool:
+        """Return true or false."""
+        value = self._document.get(key)
+        if not isinstance(value, bool):
+            raise ValueError(key)  # noqa: TRY004 - one error for every damage
+        return value
+
     def number(self, key: str) -> float:
         """Return a number."""
         value = self._document.get(key)
@@ -437,6 +476,24 @@ def _build_stop_requested(fields: _Fields) -> Entry:
     return StopRequestedEntry(**fields.base(), command_id=fields.text("command_id"), kind=StopKind(fields.text("kind")))
 
 
+def _build_attached(fields: _Fields) -> Entry:
+    return AttachedEntry(**fields.base(), client=fields.text("client"), is_read_only=fields.flag("is_read_only"))
+
+
+def _build_detached(fields: _Fields) -> Entry:
+    return DetachedEntry(**fields.base(), client=fields.text("client"))
+
+
+def _build_typed(fields: _Fields) -> Entry:
+    return TypedEntry(
+        **fields.base(),
+        keys=fields.count("keys"),
+        pasted=fields.count("pasted"),
+        text=fields.find_text("text"),
+        command_id=fields.find_text("command_id"),
+    )
+
+
 def _build_paused(fields: _Fields) -> Entry:
     return PausedEntry(
         **fields.base(),
@@ -510,6 +567,9 @@ _BUILDERS: Final[Mapping[str, Callable[[_Fields], Entry]]] = {
     "start_failed": _build_start_failed,
     "output": _build_output,
     "stop_requested": _build_stop_requested,
+    "attached": _build_attached,
+    "detached": _build_detached,
+    "typed": _build_typed,
     "paused": _build_paused,
     "resumed": _build_resumed,
     "time_limit_reached": _build_time_limit_reached,

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType, ConversationStart, hears_late
 from agentmon.domain.ids import ExecutionId
+from agentmon.domain.terminal_keys import key_sequence
+from agentmon.runners.execution_folder import ExecutionFolder
+from agentmon.threads import in_daemon_thread
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
     from agentmon.store.tasks import TaskRepository
 
 _EARLIER_LOOKED_AT: Final = 200
+_MOST_TYPED_BYTES: Final = 3_000
+"""As JSON: with its frame less than a FIFO takes whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +198,39 @@ class ConversationService:
             raise UsageError("switch what?", hint="name a model or a permission mode")
         await self._command(await self._running(task_id), *commands, actor=actor)
 
+    async def type_keys(self, task_id: TaskId, text: str, keys: Sequence[str] = (), *, actor: Actor) -> CommandId:
+        """Type a text, then keys by their names, into the terminal of the task's run, as if a person were attached.
+
+        It goes to the host itself and into no row and no file. The host records how many keys it was, and what they
+        were only where the setting says so.
+
+        Raises:
+            UsageError: Nothing is to be typed, too much at a time, or there is no key of a name.
+            ConflictError: The task has no run in a terminal, its host takes nothing now, or an agent asks.
+        """
+        typed = text + "".join(key_sequence(key) for key in keys)
+        if not typed:
+            raise UsageError("nothing to type", hint="give a text, or a key such as --key enter")
+        if len(json.dumps(typed)) > _MOST_TYPED_BYTES:
+            raise UsageError("too long to be typed at once", hint="send it in pieces, or as a `message`")
+        task, execution = await self._newest(task_id)
+        execution = _require_heard(task, execution)
+        if execution.mode.is_protocol:
+            raise ConflictError(
+                f"#{task.number} is no program in a terminal: agentmon speaks to its agent",
+                hint=f"`agentmon message {task.number} TEXT`, or `agentmon interrupt {task.number}` instead of ctrl+c",
+            )
+        command_id = await self._commands.note_typed(execution.id, actor=actor, at=self._clock.now())
+        folder = ExecutionFolder(Path(execution.log_file_path or "").parent)
+        line = {"id": command_id, "type": CommandType.TYPE.value, "text": typed, "is_sent": True}
+        try:
+            await in_daemon_thread(partial(folder.hand_over, line), name="type")
+        except OSError as error:
+            raise ConflictError(
+                f"#{task.number} takes no keys now: {error.strerror}", hint="try again in a moment"
+            ) from error
+        return command_id
+
     async def newest_to_resume(self, task_id: TaskId) -> Execution:
         """Return the newest execution of the task whose conversation can be gone on with.
 
@@ -240,6 +281,21 @@ def _require_running(task: Task, execution: Execution | None) -> Execution:
     Raises:
         ConflictError: It cannot; the hint says what can be done.
     """
+    execution = _require_heard(task, execution)
+    if not execution.mode.is_conversation:
+        raise ConflictError(
+            f"#{task.number} runs a command, which takes no messages",
+            hint=f"attach with `agentmon attach {task.number}`, or type with `agentmon send {task.number}`",
+        )
+    return execution
+
+
+def _require_heard(task: Task, execution: Execution | None) -> Execution:
+    """Return the execution when it runs.
+
+    Raises:
+        ConflictError: It does not; the hint says what can be done.
+    """
     name = f"#{task.number}"
     if execution is None or not execution.status.is_open:
         raise ConflictError(f"no agent of {name} runs", hint=f"`agentmon run {task.number}` starts one")
@@ -251,10 +307,6 @@ def _require_running(task: Task, execution: Execution | None) -> Execution:
         raise ConflictError(f"{name} has not started yet", hint="try again when it runs")
     if execution.status is not ExecutionStatus.RUNNING:
         raise ConflictError(f"{name} is being stopped", hint=f"`agentmon run {task.number}` runs it again afterwards")
-    if not execution.mode.is_conversation:
-        raise ConflictError(
-            f"{name} runs a command, which takes no messages", hint=f"attach with `agentmon attach {task.number}`"
-        )
     return execution
 
 

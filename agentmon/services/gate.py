@@ -61,6 +61,8 @@ RIGHTS: Final = (
     Right(Who.PERSON, "pause or resume the queue", "QueueService.pause QueueService.resume"),
     Right(Who.PERSON, "stop the worker", "WorkerService.stop"),
     Right(Who.PERSON, "move a workspace", "WorkspaceService.move"),
+    # Keys can answer what an agent's own screen asks a person for.
+    Right(Who.PERSON, "type into the terminal of a run", "ConversationService.type_keys"),
     Right(Who.PERSON, "change a person's templates", "TemplateService.save TemplateService.remove"),
     Right(Who.PERSON, "change a person's filters", "BoardService.save_filter BoardService.forget_filter"),
     Right(Who.PERSON, "change what was paid", "CostService.reprice"),

@@ -116,6 +116,31 @@ class CommandRepository:
             await note_result(connection, key, command_id, actor=actor, at=at)
             return command_id
 
+    async def note_typed(self, execution_id: ExecutionId, *, actor: Actor, at: datetime) -> CommandId:
+        """Write into the audit trail that somebody types into a run, and return the id under which that is done.
+
+        Raises:
+            ConflictError: It does not run, or waits for a budget.
+        """
+        executions, command_id = tables.executions, CommandId(new_id())
+        running = select(executions.c.task_id).where(
+            executions.c.id == execution_id, executions.c.status == ExecutionStatus.RUNNING
+        )
+        async with self._database.writing() as connection:
+            task_id = (await connection.execute(running)).scalar()
+            if task_id is None:
+                raise ConflictError("nobody listens: it does not run any more", hint="run the task again")
+            await _require_budget(connection, execution_id)
+            await append_task_event(
+                connection,
+                task_id=task_id,
+                actor=actor,
+                event_type=TaskEventType.MESSAGE_SENT,
+                payload={"execution_id": execution_id, "command_id": command_id, "type": CommandType.TYPE.value},
+                at=at,
+            )
+        return command_id
+
     async def find_execution_id(self, command_id: str) -> ExecutionId | None:
         """Return the execution that a command is for; None when there is no such command."""
         commands = tables.execution_commands

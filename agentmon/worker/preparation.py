@@ -134,6 +134,7 @@ def prepare(
             "max_output_bytes": capability.max_output_bytes,
             "grace_s": settings.grace_s,
             "interrupt": list(_INTERRUPTS.get(claimed.agent.tool_type, ("TERM",))),
+            "keeps_typed_text": settings.record_typed_text,
             "notify_socket": str(paths.worker_socket),
             "columns": settings.terminal_columns,
             "rows": settings.terminal_rows,

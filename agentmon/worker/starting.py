@@ -141,6 +141,7 @@ class Starter:
                 title=f"#{claimed.task.number} {claimed.task.title}",
                 columns=settings.worker.terminal_columns,
                 rows=settings.worker.terminal_rows,
+                wake=folder.wake,
             )
         except TmuxUnavailableError:
             raise

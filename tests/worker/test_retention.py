@@ -28,7 +28,7 @@ async def add_logs(place: Stored, *ages: timedelta, size: int = 600_000) -> list
 
 async def remove(place: Stored, **settings: int) -> int:
     old_logs = OldLogRepository(place.services.database)
-    return await remove_old_logs(old_logs, WorkerSettings(**settings), SystemClock())
+    return await remove_old_logs(old_logs, WorkerSettings.model_validate(settings), SystemClock())
 
 
 async def test_logs_that_are_too_old_are_removed_with_a_note(tmp_path: Path) -> None:

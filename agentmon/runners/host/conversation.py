@@ -127,6 +127,11 @@ class Conversation:
         return self._protocol.is_blocked or self._journal.is_behind
 
     @property
+    def hides_typing(self) -> bool:
+        """Whether what is typed is not shown; it always is."""
+        return False
+
+    @property
     def takes_keys(self) -> bool:
         """Whether there is room for more typing."""
         return len(self._outgoing) < _MAX_WAITING_BYTES

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agentmon.runners.host.pane import Pane
     from agentmon.runners.host.progress import Progress
     from agentmon.runners.host.terminal_question import TerminalQuestion
+    from agentmon.runners.host.typed_keys import TypedKeys
 
 _BATCH_BYTES = 256 * 1024
 _FULL_READ_BYTES = 4000
@@ -25,6 +26,8 @@ _MAX_LAST_READS = 16
 _MAX_WAITING_KEYS = 64 * 1024
 _PASTE_START, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
 _PASTE_MODE_ON, _PASTE_MODE_OFF = b"\x1b[?2004h", b"\x1b[?2004l"
+_ARROW_MODE_ON, _ARROW_MODE_OFF = b"\x1b[?1h", b"\x1b[?1l"
+_ARROWS = (b"A", b"B", b"C", b"D", b"H", b"F")
 
 
 class Pump:
@@ -33,6 +36,7 @@ class Pump:
     __slots__ = (
         "_agent",
         "_buffer",
+        "_has_own_arrows",
         "_is_paste_marked",
         "_journal",
         "_keys",
@@ -45,6 +49,7 @@ class Pump:
         "_tail",
         "_typed",
         "_typed_bytes",
+        "_typed_keys",
     )
 
     is_blocked = False
@@ -58,11 +63,13 @@ class Pump:
         output: OutputLog,
         progress: Progress,
         pane: Pane,
+        typed_keys: TypedKeys,
         question: TerminalQuestion | None = None,
     ) -> None:
         self._agent = agent
         self._journal = journal
-        self._is_paste_marked = False
+        self._typed_keys = typed_keys
+        self._is_paste_marked = self._has_own_arrows = False
         self._tail = b""
         self._typed: list[tuple[int, str]] = []
         """Commands whose text waits, each with how many bytes have to be taken before it is in."""
@@ -136,6 +143,12 @@ class Pump:
                 typed = typed.replace(_PASTE_END, b"")
             if self._is_paste_marked:
                 typed = _PASTE_START + typed + _PASTE_END
+        if command.document.get("is_sent"):
+            # Worker and screens type of their own accord, too; this is somebody who could have attached.
+            self._typed_keys.record_sent(command.command_id, typed, is_hidden=self.hides_typing)
+            if self._has_own_arrows:
+                for final in _ARROWS:
+                    typed = typed.replace(b"\x1b[" + final, b"\x1bO" + final)
         self._keys += typed
         self._typed.append((self._typed_bytes + len(self._keys), command.command_id))
         self.type(b"")
@@ -143,6 +156,11 @@ class Pump:
     def retry_storage(self) -> bool:
         """Return true: nothing of a terminal is written but by the log."""
         return True
+
+    @property
+    def hides_typing(self) -> bool:
+        """Whether the program reads whole lines without showing them, as for a password."""
+        return terminal.Modes(self._agent.inner_terminal).is_hidden
 
     @property
     def takes_keys(self) -> bool:
@@ -159,7 +177,7 @@ class Pump:
         self._progress.add(written)
         if written:
             self._output.append(written)
-        self._follow_paste_mode(chunk)
+        self._follow_modes(chunk)
         if self._question is not None:
             self._question.note_output(now)
         self._pane.show(chunk, now, is_line_by_line=modes.is_line_by_line)
@@ -186,12 +204,11 @@ class Pump:
         event = {"kind": "command", "command_id": command_id, "was_obeyed": error is None, "error": error}
         self._journal.add("agent_event", event=event)
 
-    def _follow_paste_mode(self, chunk: bytes) -> None:
-        """Note whether the program has switched bracketed paste on (source: xterm's control sequences, mode 2004)."""
+    def _follow_modes(self, chunk: bytes) -> None:
+        """Note bracketed paste and application cursor keys, as the program switches them (source: xterm, DECSET)."""
         seen = self._tail + chunk
-        on, off = seen.rfind(_PASTE_MODE_ON), seen.rfind(_PASTE_MODE_OFF)
-        if on != off:
-            self._is_paste_marked = on > off
+        self._is_paste_marked = _is_on(seen, _PASTE_MODE_ON, _PASTE_MODE_OFF, self._is_paste_marked)
+        self._has_own_arrows = _is_on(seen, _ARROW_MODE_ON, _ARROW_MODE_OFF, self._has_own_arrows)
         self._tail = seen[-len(_PASTE_MODE_ON) + 1 :]
 
     def finish(self) -> None:
@@ -228,3 +245,8 @@ class Pump:
                     break
                 filled += count
         return bytes(memoryview(self._buffer)[:filled])
+
+
+def _is_on(seen: bytes, switch_on: bytes, switch_off: bytes, was_on: bool) -> bool:
+    on, off = seen.rfind(switch_on), seen.rfind(switch_off)
+    return was_on if on == off else on > off

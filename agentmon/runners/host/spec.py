@@ -51,6 +51,7 @@ class Spec:
         "exit_grace_s",
         "grace_s",
         "interrupt",
+        "keeps_typed_text",
         "max_output_bytes",
         "mode",
         "notify_socket",
@@ -73,6 +74,7 @@ class Spec:
         self.grace_s = _number(document, "grace_s", 5.0)
         self.exit_grace_s = _number(document, "exit_grace_s", 5.0)
         self.interrupt = _interrupt(document)
+        self.keeps_typed_text = document.get("keeps_typed_text") is True
         self.notify_socket = _text(document, "notify_socket", "")
         self.columns = min(_MAX_DIMENSION, int(_number(document, "columns", 80.0)) or 80)
         self.sandbox = _sandbox(document)

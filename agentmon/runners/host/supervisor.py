@@ -24,6 +24,7 @@ from agentmon.runners.host.signals import STOP_SIGNALS, SignalInbox
 from agentmon.runners.host.spec import MARKER_VARIABLE
 from agentmon.runners.host.terminal_question import TerminalQuestion
 from agentmon.runners.host.time_limit import DEBUGGER, TimeLimit
+from agentmon.runners.host.typed_keys import TypedKeys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ _LAST_ECHO_S = 5.0
 _LAST_ECHO_PAUSE_S = 1.0
 _MAX_ANSWER_BYTES = 64 * 1024
 _MAX_LAST_READS = 16
+_MAX_CLIENT_CHARACTERS = 200
 _MAX_JOURNALED_ARGUMENT = 1000
 _MAX_JOURNALED_ARGUMENTS = 200
 
@@ -70,6 +72,7 @@ class Supervisor:
         """What a program in a sandbox calls agentmon by."""
         now = time.monotonic()
         self._pane = Pane(self._attachment, now)
+        self._typed_keys = TypedKeys(journal, keeps_text=spec.keeps_typed_text)
         self._progress = Progress()
         self._progress.byte_count = output.first_bytes
         self._line: Pump | Conversation | None = None
@@ -181,7 +184,7 @@ class Supervisor:
         self._note_start(agent.pid)
         is_read_by_rules = self._spec.mode == "tmux"
         question = None if is_read_by_rules else TerminalQuestion(agent, self._journal, self._progress)
-        return Pump(agent, self._journal, self._output, self._progress, self._pane, question)
+        return Pump(agent, self._journal, self._output, self._progress, self._pane, self._typed_keys, question)
 
     def _note_start(self, pid: int) -> None:
         self._family.agent_pid = pid
@@ -241,6 +244,7 @@ class Supervisor:
             keys = self._pane.read_keys()
             # A pane's answer to what a program asked last would be echoed into its log when nobody reads it any more.
             if self._family.agent_status is None:
+                self._typed_keys.take(keys, now, is_hidden=line.hides_typing)
                 line.type(keys)
         if 1 in writable:
             self._pane.write(now)
@@ -280,6 +284,7 @@ class Supervisor:
             self._pause.next_step,
             self._time_limit_at,
             self._next_line_step,
+            self._typed_keys.next_step,
         )
         return min(step, self._report_pace.next_report) if self._has_to_report else step
 
@@ -320,6 +325,7 @@ class Supervisor:
             except OSError:
                 pass  # a disk that takes no time takes it later
         self._pane.advance(now)
+        self._typed_keys.advance(now)
 
     def _look_for_debugger(self, now: float) -> None:
         pid = self._family.agent_pid
@@ -354,6 +360,8 @@ class Supervisor:
             # A pause that is over before it is obeyed never was: the next try of a run reads those of the earlier ones.
             elif command.kind == "pause" and not any(later.kind == "resume" for later in commands[position + 1 :]):
                 self._obey_pause(command)
+            elif command.kind in {"attached", "detached"}:
+                self._note_client(command)
             elif command.kind != "pause" and command.document.get("attempt", self._spec.attempt) == self._spec.attempt:
                 self._obey_line(command)
 
@@ -367,6 +375,16 @@ class Supervisor:
             self._line.obey(command)
         elif command.kind in _LINE_COMMANDS:
             self._early_commands.append(command)
+
+    def _note_client(self, command: Command) -> None:
+        """Record that tmux let a client look at the pane, or that one left; what was typed until then stands before."""
+        self._typed_keys.record()
+        client = command.document.get("client")
+        told = {"client": client[:_MAX_CLIENT_CHARACTERS] if isinstance(client, str) else ""}
+        if command.kind == "attached":
+            self._journal.add("attached", **told, is_read_only=command.document.get("read_only") == "1")
+        else:
+            self._journal.add("detached", **told)
 
     def _tell(self, command: Command, error: str | None) -> None:
         """Record what became of a command that the program never sees."""
@@ -460,6 +478,7 @@ class Supervisor:
             self._calls.close()
         if self._has_news:
             self._report_output(now)
+        self._typed_keys.record()
         for command in self._early_commands:
             self._tell(command, "the program was not started")
         status = self._family.agent_status

@@ -44,7 +44,7 @@ class NewlineUndo:
 class Modes:
     """The modes of a terminal that decide how its output is treated."""
 
-    __slots__ = ("is_line_by_line", "maps_newlines")
+    __slots__ = ("is_hidden", "is_line_by_line", "maps_newlines")
 
     def __init__(self, terminal: int) -> None:
         """Read them from the open terminal; one that does not answer counts as an ordinary one."""
@@ -52,10 +52,12 @@ class Modes:
             attributes = termios.tcgetattr(terminal)
         except termios.error:
             self.maps_newlines = self.is_line_by_line = True
+            self.is_hidden = False
             return
         mapping = termios.OPOST | termios.ONLCR
         self.maps_newlines = attributes[_OFLAG] & mapping == mapping
         self.is_line_by_line = bool(attributes[_LFLAG] & termios.ICANON)
+        self.is_hidden = self.is_line_by_line and not attributes[_LFLAG] & termios.ECHO
 
 
 def make_raw(terminal: int) -> Attributes | None:

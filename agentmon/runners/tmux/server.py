@@ -116,10 +116,12 @@ class Tmux:
         title: str,
         columns: int = 200,
         rows: int = 50,
+        wake: Path | None = None,
     ) -> SessionHandle:
         """Return the new session, in which the command runs without a shell; its pane may be gone again already.
 
-        It has the size that is given, also while smaller or larger terminals show it.
+        It has the size that is given, also while smaller or larger terminals show it. What is attached to it and leaves
+        is told to the FIFO ``wake``, as commands for the host.
 
         The name is unique for ever (it is made from the execution id). When the call fails by its deadline or is
         cancelled, the session may exist: ``list_sessions`` tells.
@@ -150,6 +152,7 @@ class Tmux:
             ("set-option", "-t", f"={name}:", "@agentmon_size", f"-x {columns} -y {rows}"),
             # Its own from now on. As an option of the server this ends tmux 3.3a at its first session.
             ("resize-window", "-t", f"={name}:", "-x", str(columns), "-y", str(rows)),
+            *(() if wake is None else [("set-option", "-t", f"={name}:", "@agentmon_wake", str(wake))]),
         )
         answer = await self._settle({Outcome.UNSETTLED, Outcome.NO_SERVER}, *commands, may_start_server=True)
         session_id, separator, pane_id = (answer.lines[0] if answer.lines else "").partition("|")

@@ -70,7 +70,7 @@ def send(
       agentmon send 12 --key ctrl+c
       pass show deploy | agentmon send 12 - --key enter
     """
-    typed = sys.stdin.read().removesuffix("\n") if text == "-" else text or ""
+    typed = piped_text().removesuffix("\n") if text == "-" else text or ""
 
     async def work(services: Services, workspace: Workspace) -> tuple[Task, str]:
         task = await numbered_task(services, workspace, number)

@@ -47,6 +47,7 @@ def leave(code: int) -> NoReturn:
 def run(words: list[str]) -> int:
     """Run one command line, without the program's name, and return its exit code; every error has been told."""
     _replace_closed_streams()
+    _forget_frozen_size()
     try:
         code = _dispatch(words)
         sys.stdout.flush()
@@ -77,6 +78,13 @@ def _replace_closed_streams() -> None:
             os.set_inheritable(descriptor, True)
             if getattr(sys, name) is None:
                 setattr(sys, name, os.fdopen(descriptor, "r" if number == 0 else "w", closefd=False))
+
+
+def _forget_frozen_size() -> None:
+    """Let the terminal alone say its size: exported variables would hold against it, here and in what is started."""
+    if os.isatty(1):
+        os.environ.pop("COLUMNS", None)
+        os.environ.pop("LINES", None)
 
 
 def _dispatch(words: list[str]) -> int:

@@ -155,6 +155,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         clock: Clock | None = None,
         look: Look = USUAL_LOOK,
         is_alone: bool = False,
+        notice: str = "",
     ) -> None:
         """Make the app.
 
@@ -164,6 +165,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             clock: The time; None is the system's.
             look: Theme and the like, for the first frame.
             is_alone: Whether the process is the app's alone, which then says how garbage is collected.
+            notice: What to tell at the start; empty for nothing.
         """
         if look.theme in _OWN_THEMES:
             # Before anything asks for it: an assignment works out all styles again.
@@ -176,6 +178,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         """So long after something else came under the cursor a key may be meant for what was there."""
         self._chosen_look = look
         self._is_alone = is_alone
+        self._notice = notice
         self._own_keys: Mapping[str, str] = {}
         self._last_search = ""
         # The collector finds nothing to free among what the start makes, and would cost it 20 ms (measured).
@@ -290,6 +293,8 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
         """Listen to signals, and load the rest once the first frame is on the screen."""
         self.add_mode(self.DEFAULT_MODE, self.get_default_screen)
         self._take_own_files()
+        if self._notice:
+            self.notify(self._notice, severity="warning", timeout=15)
         if not self.is_headless:
             self.set_interval(_TERMINAL_LOOK_S, self._leave_without_terminal, name="terminal")
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):

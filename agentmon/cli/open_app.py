@@ -24,9 +24,26 @@ def open_app(folder: str) -> int:
 
     paths = find_paths()
     look = find_look(paths.database_path, paths.settings_file, os.environ)
-    app = AgentmonApp(paths, root, look=look, is_alone=True)
+    notice = ""
+    if not look.ascii and not _has_unicode():
+        look = look._replace(ascii=True)
+        notice = (
+            f"This locale ({_locale_name()}) is not UTF-8: only ASCII is drawn. LC_ALL=C.UTF-8 draws everything; "
+            "`agentmon settings app.ascii true` keeps ASCII without this notice."
+        )
+    app = AgentmonApp(paths, root, look=look, is_alone=True, notice=notice)
     app.run(mouse=look.mouse)
     return app.return_code or 0
+
+
+def _has_unicode() -> bool:
+    # Textual draws on standard error.
+    return sys.__stderr__ is None or "utf" in sys.__stderr__.encoding.lower()
+
+
+def _locale_name() -> str:
+    names = (os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    return next(filter(None, names), "none is set")
 
 
 def _why_no_app() -> str:

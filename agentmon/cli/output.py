@@ -1,8 +1,11 @@
 """The one place that prints: what was asked for goes to standard output, everything else to standard error."""
 
+import codecs
 import io
 import os
 import sys
+
+_LIKENESS = "agentmon.likeness"
 
 
 def say(text: str = "") -> None:
@@ -90,6 +93,17 @@ def _write_aside(text: str) -> None:
 
 
 def _replace_what_cannot_be_shown(stream: object) -> None:
-    # A terminal without Unicode gets ? instead of an encoding error.
+    # A terminal without Unicode gets what is like it in ASCII instead of an encoding error.
     if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="replace")
+        stream.reconfigure(errors=_LIKENESS)
+
+
+def _likeness(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    from agentmon.widgets.ascii_filter import ascii_text  # noqa: PLC0415 - most terminals show everything
+
+    return ascii_text(error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_LIKENESS, _likeness)

@@ -1,15 +1,17 @@
-"""How to attach to a session from where a person is: pure decisions, no tmux is asked and nothing is started."""
+"""How to attach to a session from where a person is: decisions; no tmux is asked."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
+import sys
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import UsageError
+from agentmon.runners.terminal_type import usable_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +49,7 @@ def plan_attach(
     tmux_binary: str,
     read_only: bool = False,
     has_terminal: bool | None = None,
+    has_unicode: bool | None = None,
 ) -> AttachPlan:
     """Return what to run to show a session; one key comes back to where the person was, whatever the place.
 
@@ -61,19 +64,26 @@ def plan_attach(
         tmux_binary: The program to run, such as ``find_tmux`` gives.
         read_only: Watch without being able to type.
         has_terminal: Whether input and output are a terminal; found out from this process when None.
+        has_unicode: Whether the locale is one of UTF-8; found out from this process when None.
 
     Raises:
         UsageError: There is no terminal, or one that cannot show a session, or it shows this one.
     """
     _require_terminal(environ, has_terminal=has_terminal)
-    client = (tmux_binary, "-N", "-u", *_colour_flags(environ), "-S", str(socket_path))
+    if has_unicode is None:
+        has_unicode = sys.__stdout__ is None or "utf" in sys.__stdout__.encoding.lower()
+    terminal = usable_terminal(environ)
+    flags = ("-N", *(("-u",) if has_unicode else ()), *_colour_flags(environ))
+    client = (tmux_binary, *flags, "-S", str(socket_path))
     attach = (*client, "attach-session", *(("-r",) if read_only else ()), "-t", _target(session_name))
     outside = {name: value for name, value in environ.items() if name not in {"TMUX", "TMUX_PANE"}}
+    outside["TERM"] = terminal
+    instead = "" if terminal == environ["TERM"] else f"; this system has no TERM={environ['TERM']}, {terminal} is used"
     match _find_place(socket_path, environ):
         case _Place.TERMINAL:
-            return AttachPlan(argv=attach, environ=outside, note=f"{BACK_KEY} comes back; the run goes on")
+            return AttachPlan(argv=attach, environ=outside, note=f"{BACK_KEY} comes back; the run goes on{instead}")
         case _Place.OTHER_TMUX:
-            note = f"{BACK_KEY} comes back into your own tmux session; the run goes on"
+            note = f"{BACK_KEY} comes back into your own tmux session; the run goes on{instead}"
             return AttachPlan(argv=attach, environ=outside, note=note)
         case _Place.OWN_TMUX:
             # The client of the session around is replaced by two clients in turn, so that the key is a plain

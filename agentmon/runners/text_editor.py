@@ -21,6 +21,7 @@ from agentmon.domain.plain_text import plain_line
 from agentmon.domain.written_text import text_of
 from agentmon.private_folders import make_private_folder
 from agentmon.runners.lent_terminal import deaf_to_interrupts
+from agentmon.runners.terminal_type import with_usable_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,7 +138,7 @@ def run_editor(argv: list[str], lent: LentFile, environ: Mapping[str, str]) -> W
     """
     with deaf_to_interrupts():
         try:
-            ended = subprocess.run([*argv, str(lent.path)], env=dict(environ), check=False)
+            ended = subprocess.run([*argv, str(lent.path)], env=with_usable_terminal(environ), check=False)
         except OSError as error:
             raise RunnerError(f"{argv[0]} cannot be started: {error.strerror}") from error
     name = Path(argv[0]).name
@@ -181,7 +182,7 @@ def open_file(argv: list[str], path: Path, environ: Mapping[str, str], *, line: 
     """
     with deaf_to_interrupts():
         try:
-            subprocess.run([*argv, *place_words(argv[0], path, line)], env=dict(environ), check=False)
+            subprocess.run([*argv, *place_words(argv[0], path, line)], env=with_usable_terminal(environ), check=False)
         except OSError as error:
             raise RunnerError(f"{argv[0]} cannot be started: {error.strerror}") from error
 

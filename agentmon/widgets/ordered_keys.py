@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from textual import events
 from textual.app import App
+from textual.keys import _character_to_key
 from textual.message import Message
+
+from agentmon.widgets.layouts import latin_of
 
 if TYPE_CHECKING:
     from textual.timer import Timer
@@ -70,7 +73,7 @@ class OrderedKeys(App[None]):
         """Hand on what waits, as far as it can go now."""
         while self._typed and self._follower is None and not self.are_keys_held:
             target = self.focused or self.screen
-            event, before = self._typed.popleft(), self._handed
+            event, before = self._in_latin(self._typed.popleft()), self._handed
             self._handed = event
             if isinstance(event, events.Key) and (doubt := self.doubt(event, before)):
                 self.notify(f"{event.key} ignored: {doubt}. Press it again.")
@@ -81,6 +84,15 @@ class OrderedKeys(App[None]):
                 self._follower, self._target, self._handed_on_at = follower, target, monotonic()
         if self._typed and self._follower is not None and self._look is None:
             self._look = self.set_interval(_LOOK_INTERVAL_S, self._look_after_follower, name="keys")
+
+    def _in_latin(self, event: events.Key | events.Paste) -> events.Key | events.Paste:
+        """Return a key of another script as the Latin one in its place, unless it is text or has a binding."""
+        latin = latin_of(event) if isinstance(event, events.Key) else ""
+        if not latin or not isinstance(event, events.Key) or event.key in self.active_bindings:
+            return event
+        if self.focused is not None and self.focused.check_consume_key(event.key, event.character):
+            return event
+        return events.Key(_character_to_key(latin), latin)
 
     async def on_key_handled(self, message: KeyHandled) -> None:
         """Hand the next one on."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _INPUT_LOOK_S: Final = 0.1
 _MOST_READ: Final = 4096
+_SAY_WHERE_KEYS_LIE: Final = "\x1b[=4;2u"
+"""Alternate keys, beside what Textual asks for. Source: the keyboard protocol of kitty."""
 
 
 class Terminal(LinuxDriver):
@@ -34,6 +36,13 @@ class Terminal(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         if self._file is not None:
             self._file = _Output(self._file)  # type: ignore[assignment] # all that the driver asks of it
+
+    def start_application_mode(self) -> None:
+        """Take the terminal over, and ask it where keys lie."""
+        super().start_application_mode()  # type: ignore[no-untyped-call] # Textual's own
+        if not constants.DISABLE_KITTY_KEY:
+            self.write(_SAY_WHERE_KEYS_LIE)
+            self.flush()
 
     def write(self, data: str) -> None:
         """Draw, each column in its place whatever the terminal thinks of a character."""

@@ -21,6 +21,7 @@ from textual._xterm_parser import FOCUSIN, FOCUSOUT, XTermParser
 from textual.keys import Keys
 
 from agentmon.widgets.input_units import ESC, WAIT_S, InputUnits, Kind, Unit
+from agentmon.widgets.layouts import placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -40,6 +41,11 @@ _UNICODE_KEY: Final = re.compile(
     rf"\x1b\[(\d{{1,7}})(?::\d{{0,7}}){{0,2}}(?:;{_MODIFIERS}(?:;(\d{{1,7}}(?::\d{{1,7}}){{0,15}})?)?)?u"
 )
 """A key as its character, in the protocol of kitty: number, modifiers, whether it went down or up, what it types."""
+_PLACED_KEY: Final = re.compile(r"\x1b\[(\d{3,7}):\d{0,7}:(\d{2,3})(?:;(\d{1,3})(:[1-3])?(;[\d:]*)?)?u")
+"""One whose terminal also says what the layout of the US has in its place."""
+_SHIFT: Final = 1
+_NO_TEXT: Final = 0b111110
+"""The modifiers with which a key types nothing."""
 _NAMED_KEY: Final = re.compile(rf"\x1b\[(\d{{1,2}});{_MODIFIERS}([~ABCDEFHPQS])")
 _PRIVATE: Final = range(0xE000, 0xF900)
 """Characters that stand for keys there."""
@@ -110,7 +116,19 @@ class WholeKeyParser(XTermParser):
         elif _KNOWS_SYNCHRONIZED.fullmatch(sequence):
             yield messages.TerminalSupportsSynchronizedOutput()
         else:
+            yield from self._keys_of(sequence)
+
+    def _keys_of(self, sequence: str) -> Iterator[events.Key]:
+        found = _PLACED_KEY.fullmatch(sequence)
+        base = chr(int(found[2])) if found else ""
+        if found is None or not (base.isascii() and base.isprintable()):
             yield from self._sequence_to_key_events(_possible_key(sequence))
+            return
+        modifiers = int(found[3] or 1) - 1
+        if modifiers & _NO_TEXT:
+            sequence = f"\x1b[{found[2]};{found[3]}{found[4] or ''}u"
+        keys = self._sequence_to_key_events(_possible_key(sequence))
+        yield from placed(iter(keys), base, is_shifted=bool(modifiers & _SHIFT))
 
 
 def _possible_key(sequence: str) -> str:

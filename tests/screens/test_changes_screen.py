@@ -43,6 +43,7 @@ from agentmon.widgets.search_results import SearchResults
 from agentmon.workspaces.comparison import compare
 from agentmon.workspaces.snapshots import SnapshotStore
 from tests.conversing import Conversing
+from tests.idle_worker import idle_worker
 from tests.screens.boards import Board, make_place, open_board
 from tests.store.queue_place import read_rows
 from tests.stored_runs import Stored
@@ -626,21 +627,24 @@ async def test_the_tab_follows_a_run_that_works_and_rests_while_it_is_covered(
 
     monkeypatch.setattr(ChangeService, "of_run", counted)
     monkeypatch.setattr(pane_module, "_LOOK_EVERY_S", 0.05)
-    async with open_board(place) as board:
-        await board.press("enter")
-        await board.until(lambda: isinstance(board.app.screen, TaskPage) and board.app.focused is not None, "the page")
-        page = board.app.screen
-        await board.press("F")
-        view = page.query_one(DiffView)
-        await board.until(lambda: len(view.diff.files) == 2, "what there is")
-        (place.root / "c.txt").write_text("more\n")
-        await board.until(lambda: len(view.diff.files) == 3, "what came since")
-        before = len(looks)
-        await board.until(lambda: len(looks) > before + 2, "it goes on")
-        await board.press("L")
-        clock = page.query_one(ChangesPane)._looks
-        assert clock is not None
-        await board.until(lambda: not clock._active.is_set(), "it rests")
-        before = len(looks)
-        await board.press("F")
-        await board.until(lambda: len(looks) > before + 2, "it goes on again")
+    with idle_worker(place.paths):
+        async with open_board(place) as board:
+            await board.press("enter")
+            await board.until(
+                lambda: isinstance(board.app.screen, TaskPage) and board.app.focused is not None, "the page"
+            )
+            page = board.app.screen
+            await board.press("F")
+            view = page.query_one(DiffView)
+            await board.until(lambda: len(view.diff.files) == 2, "what there is")
+            (place.root / "c.txt").write_text("more\n")
+            await board.until(lambda: len(view.diff.files) == 3, "what came since")
+            before = len(looks)
+            await board.until(lambda: len(looks) > before + 2, "it goes on")
+            await board.press("L")
+            clock = page.query_one(ChangesPane)._looks
+            assert clock is not None
+            await board.until(lambda: not clock._active.is_set(), "it rests")
+            before = len(looks)
+            await board.press("F")
+            await board.until(lambda: len(looks) > before + 2, "it goes on again")

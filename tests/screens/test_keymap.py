@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.widgets import Input
 
 from agentmon.screens.bindings import TABLES
 from agentmon.screens.help import HelpScreen
@@ -41,6 +42,8 @@ def test_without_a_file_nothing_is_changed(tmp_path: Path) -> None:
         ('board.new = "ctrl++"', "ctrl+plus"),
         ('board.new = "$"', "dollar_sign"),
         ('board.new = "ins"', "insert"),
+        ('board.new = "ф"', "ф"),
+        ('board.new = "ctrl+α"', "ctrl+α"),
     ],
 )
 def test_keys_are_written_as_people_call_them(tmp_path: Path, written: str, keys: str) -> None:
@@ -103,3 +106,15 @@ async def test_a_changed_key_works_and_is_shown_in_footer_and_help(
         await board.press("question_mark")
         await board.until(lambda: isinstance(board.app.screen, HelpScreen), "the help")
         assert "f4  Make a task" in screen_text(board.app)
+
+
+async def test_a_key_of_another_layout_is_the_one_in_its_place_and_text_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, monkeypatch, size=(120, 40)) as board:
+        await board.press("т")
+        await board.until(lambda: isinstance(board.app.screen, TaskEditor), "the editor")
+        await board.press(*"тут")
+        field = board.app.focused
+        assert isinstance(field, Input)
+        await board.until(lambda: field.value == "тут", "what was typed")

@@ -83,6 +83,10 @@ async def copy_of(home: Path, folder: Path) -> AsyncIterator[Place]:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(home, folder / "agentmon")
     paths = find_paths({"AGENTMON_HOME": str(folder / "agentmon")})
+    with closing(sqlite3.connect(paths.database_path)) as connection, connection:
+        connection.execute(
+            "UPDATE executions SET log_file_path = replace(log_file_path, ?, ?)", (str(home), str(paths.data_dir))
+        )
     with idle_worker(paths):
         async with open_services(paths) as services:
             workspace = await services.workspaces.open(home.parent / "project")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual import constants, events
 
+from agentmon.widgets.layouts import latin_of
 from agentmon.widgets.whole_keys import WholeKeyParser
 
 
@@ -67,3 +68,31 @@ def test_what_a_person_types_behind_esc_is_what_it_was(rest: str) -> None:
 def test_a_sequence_like_letters_without_esc_before_them_are_letters() -> None:
     assert keys("\x1b", "j", "[D") == ["escape", "j", "left_square_bracket", "D"]
     assert keys("[D") == ["left_square_bracket", "D"]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "key", "latin"),
+    [
+        ("ф", "ф", "a"),
+        ("Ф", "Ф", "A"),
+        ("ш", "ш", "i"),
+        ("ש", "ש", "a"),
+        ("γ", "γ", "g"),
+        ("ز", "ز", "."),
+        ("ㅂ", "ㅂ", "q"),
+        ("\x1b[1092::97;1;1092u", "ф", "a"),
+        # In a layout of another place the terminal knows better than the table.
+        ("\x1b[1092::98;1;1092u", "ф", "b"),
+        ("\x1b[1092:1060:97;2;1060u", "Ф", "A"),
+        ("\x1b[1092::97;5u", "ctrl+a", ""),
+        ("\x1b[97::113;1;97u", "a", ""),
+        ("\x1b[233::50;1;233u", "é", ""),
+        ("é", "é", ""),
+        ("a", "a", ""),
+        ("漢", "漢", ""),
+    ],
+)
+def test_a_letter_of_another_script_has_the_place_of_a_latin_one(sequence: str, key: str, latin: str) -> None:
+    (event,) = [token for token in WholeKeyParser().feed(sequence) if isinstance(token, events.Key)]
+
+    assert (event.key, latin_of(event)) == (key, latin)

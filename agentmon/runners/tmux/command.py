@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _MAX_THREADS: Final = 4
-_PASSED_NAMES: Final = ("PATH", "HOME", "TERM", "LANG", "TMPDIR", "USER", "LOGNAME")
+_PASSED_NAMES: Final = ("PATH", "HOME", "LANG", "TMPDIR", "USER", "LOGNAME")
 _NOT_EXECUTABLE: Final = (126, 127)
 """What ``env`` ends with when it cannot run the program or find it. Source: POSIX, env."""
 _SOCKET_PATH_LIMIT: Final = 103 if os.uname().sysname in {"Darwin", "FreeBSD", "OpenBSD", "NetBSD"} else 107

@@ -113,8 +113,9 @@ def _keys_of(value: object) -> tuple[str, str]:
         if not set(modifiers) <= _MODIFIERS:
             return "", f"{one!r} is no key; modifiers are ctrl, shift and alt"
         name = _SHORT.get(name, name)
-        name = _character_to_key(name) if len(name) == 1 else name
-        if name not in _NAMES:
+        is_character = len(name) == 1 and name.isprintable()
+        name = _character_to_key(name) if is_character else name
+        if not is_character and name not in _NAMES:
             return "", f"{one!r} is no key"
         found.append("+".join([*modifiers, name]))
     return ",".join(found), ""

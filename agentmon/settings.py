@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
 
 
 SYSTEM_ZONE: Final = "system"
@@ -502,6 +503,22 @@ def _located(table: type[TableSettings], settings_file: Path | None) -> type[Tab
     return located
 
 
+def _rule_words(table: type[TableSettings], fault: ErrorDetails) -> str:
+    """Return what a value that was refused has to be."""
+    field = table.model_fields.get(str(fault["loc"][0])) if fault["loc"] else None
+    if field is not None and field.annotation is bool:
+        return "true or false is expected"
+    if field is not None and field.annotation in {int, float}:
+        bounds = {name: getattr(rule, name) for rule in field.metadata for name in ("ge", "le") if hasattr(rule, name)}
+        kind = "a whole number" if field.annotation is int else "a number"
+        limits = "".join(f" {word} {bounds[name]:,}" for name, word in (("ge", "from"), ("le", "to")) if name in bounds)
+        return f"{kind}{limits} is expected"
+    if fault["type"] in {"literal_error", "enum"}:
+        return f"{fault['ctx']['expected']} is expected"
+    wrong = fault["msg"].removeprefix("Value error, ")
+    return f"{wrong[:1].lower()}{wrong[1:]}"
+
+
 def load_settings(table: type[_Settings], settings_file: Path | None, stored: Mapping[str, object]) -> _Settings:
     """Return the values in force of one table.
 
@@ -523,8 +540,7 @@ def load_settings(table: type[_Settings], settings_file: Path | None, stored: Ma
         loaded = _located(table, settings_file)(**overrides)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        wrong = first["msg"].removeprefix("Value error, ")
-        words = f"{wrong[:1].lower()}{wrong[1:]}"
+        words = _rule_words(table, first)
         if not first["loc"]:
             # Two settings that do not go together.
             raise UsageError(

@@ -15,6 +15,7 @@ from agentmon.domain.errors import AgentNotInstalledError, ConflictError, UsageE
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
 from agentmon.runners.discovery.path_scan import describe_program
 from agentmon.runners.discovery.places import find_places
+from agentmon.runners.discovery.shell_aliases import find_aliases
 from agentmon.runners.discovery.tool_types import guess_tool_type
 from agentmon.runners.presets import agents_of, load_library
 from agentmon.services.agent_checks import check_slug
@@ -103,9 +104,11 @@ class AgentAdding(AgentEditing):
 
 def _find(text: str, environ: Mapping[str, str]) -> _Found:
     if text.startswith(_ALIAS):
+        name = text.removeprefix(_ALIAS)
+        program = next((alias.real_path for alias in find_aliases(environ) if alias.name == name), "")
         raise UsageError(
-            f"{text.removeprefix(_ALIAS)} is an alias of your shell, which nothing else can start",
-            hint="add the program that it starts",
+            f"{name} is an alias of your shell, which nothing else can start",
+            hint=f"add the program that it starts: agentmon agents add {program or 'PROGRAM'}",
         )
     if os.sep in text or text.startswith("~"):
         path = startable(str(Path(text).expanduser().absolute()))
@@ -115,6 +118,8 @@ def _find(text: str, environ: Mapping[str, str]) -> _Found:
         return _Found(name=text, binary=text)
     elsewhere = shutil.which(text, path=os.pathsep.join(map(str, find_places(environ)))) if text else None
     if elsewhere is None:
+        if any(alias.name == text for alias in find_aliases(environ)):
+            return _find(f"{_ALIAS}{text}", environ)
         raise AgentNotInstalledError(
             f"the program {text} is not on the PATH" if text else "which program?",
             hint="install it, or give its whole path",

@@ -107,7 +107,8 @@ class DoctorService:
             tmux.close()
         if not listing.is_server_running:
             return fine("tmux server", "not running; it starts with the first run")
-        return fine("tmux server", f"{len(listing.sessions)} sessions on {self._paths.tmux_socket}")
+        count = len(listing.sessions)
+        return fine("tmux server", f"{count} {'session' if count == 1 else 'sessions'} on {self._paths.tmux_socket}")
 
     async def _database(self) -> Finding:
         size = await asyncio.to_thread(_size_of, self._paths.database_path)

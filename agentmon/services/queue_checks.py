@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from agentmon import __version__
@@ -14,8 +14,6 @@ from agentmon.services.findings import fine, warning
 from agentmon.worker.presence import read_presence
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from agentmon.domain.clock import Clock
     from agentmon.domain.owners import Owner
     from agentmon.paths import Paths
@@ -81,7 +79,7 @@ class QueueChecks:
                 f"pid {pid} is of release {presence.version}",
                 hint="`agentmon worker --stop` ends it; the next run starts one of this release",
             )
-        return fine("worker", f"running, pid {pid}, since {presence.started_at}")
+        return fine("worker", f"running, pid {pid}, since {_begun(presence.started_at)}")
 
     async def owners(self) -> Finding:
         """Return whether live runs belong to workers that this folder's worker cannot know to be gone."""
@@ -142,3 +140,11 @@ class QueueChecks:
         if owner.machine not in {"", platform.node()}:
             return f"on the machine {owner.machine}"
         return f"of the folder {owner.run_dir}" if owner.run_dir not in {"", str(self._paths.run_dir)} else ""
+
+
+def _begun(started_at: str | None) -> str:
+    """Return when the worker says that it began, in the local time; what nobody can read stays as it is."""
+    try:
+        return f"{datetime.fromisoformat(started_at or '').astimezone():%Y-%m-%d %H:%M}"
+    except ValueError:
+        return started_at or "?"

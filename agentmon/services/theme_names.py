@@ -28,13 +28,18 @@ def own_theme_names(folder: Path) -> list[str]:
         return []
 
 
+def theme_names(folder: Path) -> list[str]:
+    """Return the names of all themes: agentmon's, then the person's own."""
+    return [*AGENTMON_THEMES, *own_theme_names(folder)]
+
+
 def require_theme(name: str, folder: Path) -> None:
     """Refuse a theme that is not there.
 
     Raises:
         UsageError: It is none of agentmon's and has no file in the folder; the hint names those there are.
     """
-    known = [*AGENTMON_THEMES, *own_theme_names(folder)]
+    known = theme_names(folder)
     if name not in known:
         raise UsageError(
             f"there is no theme {name!r}", hint=f"themes are: {', '.join(known)}; your own are files in {folder}"

@@ -163,7 +163,7 @@ def test_a_database_that_cannot_be_read_is_not_taken_for_an_idle_one(tmp_path: P
 def test_the_status_works_where_the_terminal_has_no_unicode(cli: CommandLine) -> None:
     ended = cli.run_alone("status", environ={"PYTHONIOENCODING": "ascii"})
 
-    assert ended.stdout.startswith("? 0/")
+    assert ended.stdout.startswith("* 0/")
 
 
 @pytest.mark.parametrize("words", [["status"], ["status", "--json"], ["--version"]])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Input
 
+from agentmon.screens.dialogs.menu_dialog import MenuDialog
 from agentmon.screens.settings.screen import SettingsScreen
 from agentmon.screens.settings.setting_dialog import SettingDialog
 from agentmon.widgets.row_table import RowTable
@@ -109,3 +110,13 @@ async def test_a_settings_file_that_is_damaged_is_told_on_the_screen(
         await board.press("7")
 
         await board.until(lambda: "they cannot be read" in screen_text(board.app), "what is wrong")
+
+
+@pytest.mark.proof
+async def test_a_theme_is_chosen_from_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with _settings(tmp_path, monkeypatch) as board:
+        await _go(board, "app.theme")
+        await board.press("enter")
+        await board.until(lambda: isinstance(board.app.screen, MenuDialog), "the list")
+        await board.press("j", "enter")
+        await board.until(lambda: _value(board, "app.theme") == ("agentmon-light", "set here"), "the theme")

@@ -13,8 +13,11 @@ from agentmon.services.actors import USER_ACTOR
 from agentmon.services.settings import SettingOrigin
 from agentmon.settings import SETTING_TABLES, TableSettings
 from agentmon.store.money_setting import find_money_words, money_format
+from tests.stored_runs import stored
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentmon.domain.budgets import BudgetState
     from tests.live_home import LiveHome
 
@@ -196,3 +199,18 @@ async def test_an_agent_may_set_and_remove_no_budget(live_home: LiveHome) -> Non
 
         (kept,) = await services.budgets.states()
         assert kept.budget == state.budget
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "rule"),
+    [
+        ("worker.max_running", "many", "a whole number from 1 to 1,000"),
+        ("worker.max_running", "0", "a whole number from 1 to 1,000"),
+        ("worktrees.setup_timeout_s", "soon", "a number from 1 to 86,400"),
+        ("board.review", "maybe", "true or false"),
+    ],
+)
+async def test_a_wrong_value_is_told_what_is_allowed(tmp_path: Path, key: str, text: str, rule: str) -> None:
+    async with stored(tmp_path) as place:
+        with pytest.raises(UsageError, match=f"{rule} is expected"):
+            await place.services.settings.set(key, text, actor=USER_ACTOR)

@@ -298,7 +298,7 @@ async def test_nothing_is_written_to_a_database_that_was_replaced_while_in_use(d
     [
         ("INSERT INTO users VALUES ('u', 'n', '', '')", ConstraintKind.UNIQUE, "pk_users"),
         (
-            "INSERT INTO workspaces SELECT 'x', owner_id, name, root_path, settings, '', '' FROM workspaces",
+            "INSERT INTO workspaces SELECT 'x', owner_id, name, root_path, settings, '', '', '', '' FROM workspaces",
             ConstraintKind.UNIQUE,
             "uq_workspaces_root_path",
         ),

@@ -33,3 +33,7 @@ def test_control_codes_are_left_alone() -> None:
     segments = [Segment("é"), Segment("", None, [(1,)])]  # type: ignore[list-item] # as a terminal's own
 
     assert AsciiFilter().apply(segments, Color(0, 0, 0))[1] is segments[1]
+
+
+def test_boxes_that_are_ticked_and_empty_differ() -> None:
+    assert len({ascii_text("☑"), ascii_text("☐"), "?"}) == 3

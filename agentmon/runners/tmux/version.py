@@ -90,12 +90,13 @@ def find_version(environ: Mapping[str, str], *, time_limit_s: float = 2.0) -> Tm
         message = f"{binary} -V did not answer within {time_limit_s:g} s"
         raise TmuxUnavailableError(message, hint="run it by hand to see why") from error
     except OSError as error:
-        raise TmuxUnavailableError(f"{binary} cannot be run: {error.strerror}", hint=install_hint(environ)) from error
+        message = f"{binary} cannot be run: {error.strerror}"
+        raise TmuxUnavailableError(message, hint="run it by hand to see why") from error
     word, _, text = answer.stdout.strip().partition(" ")
     if answer.returncode != 0 or word != "tmux" or not text:
         words = (answer.stderr or answer.stdout).strip().splitlines()
         said = f"it said: {words[0]}" if words else f"it said nothing and ended with {answer.returncode}"
-        raise TmuxUnavailableError(f"{binary} -V gave no version; {said}", hint=install_hint(environ))
+        raise TmuxUnavailableError(f"{binary} -V gave no version; {said}", hint="run it by hand to see why")
     version = TmuxVersion(text=text, binary=binary, order=order_of(text))
     if version.order < order_of(MINIMUM_VERSION):
         message = f"tmux {text} is too old: agentmon needs {MINIMUM_VERSION} or later ({binary})"

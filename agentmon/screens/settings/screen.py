@@ -11,12 +11,14 @@ from textual.widgets import Input, Static
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError
 from agentmon.screens.bindings import SETTINGS
+from agentmon.screens.dialogs.menu_dialog import MenuDialog, MenuEntry
 from agentmon.screens.frame import ServiceScreen
 from agentmon.screens.row_filter import clear_filter, leave_filter, show_filter
 from agentmon.screens.row_moves import RowMoves
 from agentmon.screens.settings.setting_dialog import SettingDialog
 from agentmon.screens.settings.setting_rows import SETTING_COLUMNS, has_words, setting_content, setting_rows
 from agentmon.services.settings import SettingOrigin
+from agentmon.services.theme_names import THEME_KEY, theme_names
 from agentmon.widgets.form import LineInput
 from agentmon.widgets.key_footer import KeyFooter
 from agentmon.widgets.row_table import RowTable
@@ -133,8 +135,18 @@ class SettingsScreen(RowMoves, ServiceScreen[None]):
             return
         if isinstance(setting.value, bool):
             self.start(self._set(setting.key, str(not setting.value).lower()), name="change")
+        elif setting.key == THEME_KEY:
+            self.open_dialog(self._choose_theme(setting), name="change")
         else:
             self.open_dialog(self._ask(setting), name="change")
+
+    async def _choose_theme(self, setting: SettingValue) -> None:
+        services = await self.services()
+        names = await asyncio.to_thread(theme_names, services.paths.themes_dir)
+        entries = [MenuEntry("theme", name, is_present=name == setting.value) for name in names]
+        chosen = await self.ask(MenuDialog(setting.key, entries, free_kind="theme"))
+        if chosen is not None:
+            await self._set(setting.key, chosen.word)
 
     async def _ask(self, setting: SettingValue) -> None:
         services, workspace = await asyncio.gather(self.services(), self.workspace())

@@ -161,6 +161,7 @@ def deny(
         bool, typer.Option("--interrupt", help="Let the agent stop what it does and wait for a message.")
     ] = False,
     digest: DigestOption = None,
+    is_sure: SureOption = False,
     key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -187,7 +188,8 @@ def deny(
         )
 
     request = _Request("deny", name, digest, key, {"reason": reason, "interrupts": interrupts})
-    _decide(request, folder, decide, is_sure=True, as_json=as_json)
+    # Scripts deny without a question: nothing happens by it that anybody could regret.
+    _decide(request, folder, decide, is_sure=is_sure or not sys.stdin.isatty(), as_json=as_json)
 
 
 def answer(

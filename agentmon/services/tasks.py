@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import NotFoundError, UsageError
 from agentmon.domain.events import ActorType
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from agentmon.store.task_labels import LabelRepository
     from agentmon.store.task_picks import TaskPickRepository
     from agentmon.store.tasks import TaskRepository
+
+
+_BLANKS: Final = r"[ \t\r\n\v\f\x1c-\x1f\x85\u2028\u2029]+"
+"""What becomes one blank in a title; a blank that does not break is meant."""
 
 
 class TaskService:
@@ -281,7 +286,7 @@ def _check_verification(draft: TaskDraft, before: Task | None, actor: Actor) -> 
 
 
 def _checked_text(draft: TaskDraft) -> TaskDraft:
-    title = storable(" ".join(draft.title.split()))
+    title = storable(re.sub(_BLANKS, " ", draft.title).strip())
     if not title:
         raise UsageError("a task needs a title", hint="a few words that say what is to be done")
     if len(title) > TITLE_MAX_CHARACTERS:

@@ -145,7 +145,7 @@ def test_a_request_named_by_its_task_is_shown_before_it_is_decided(cli: CommandL
     asked = talk.ask(execution, a_wish("make clean"))
 
     unseen = cli("approve", f"#{number}")
-    denied = cli("deny", f"#{number}", "--reason", "not now", "--interrupt", "--json").document()
+    denied = cli("deny", f"#{number}", "--yes", "--reason", "not now", "--interrupt", "--json").document()
     history = cli("inbox", "--history").stdout
 
     assert unseen.code == 2

@@ -59,6 +59,12 @@ async def test_a_title_is_kept_letter_for_letter(services: Services, workspace: 
     assert page.columns[TaskStatus.TODO].cards[0].title == title
 
 
+async def test_a_blank_that_does_not_break_stays_in_a_title(services: Services, workspace: Workspace) -> None:
+    (task,) = await _add(services, workspace, " 5\u00a0km\u202f? ")
+
+    assert task.title == "5\u00a0km\u202f?"
+
+
 async def test_a_title_with_line_breaks_becomes_one_line(services: Services, workspace: Workspace) -> None:
     (task,) = await _add(services, workspace, " two\n lines\t and\r\nmore ")
 

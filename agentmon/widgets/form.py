@@ -11,9 +11,11 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
+from textual.widgets.input import Selection
 
 from agentmon.domain.plain_text import plain_line, plain_lines
 from agentmon.widgets.cells import even_line, even_lines
+from agentmon.widgets.graphemes import letter_before, letter_behind
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.text_rows import wrapped
 from agentmon.widgets.theme_style import theme_style
@@ -54,6 +56,34 @@ class LineInput(Guarded, Input):
             select_on_focus=False,
             id=id,
         )
+
+    def action_cursor_left(self, select: bool = False) -> None:
+        """Go to the visible letter on the left."""
+        start, end = self.selection
+        if select:
+            self.selection = Selection(start, letter_before(self.value, end))
+        else:
+            self.cursor_position = letter_before(self.value, end) if start == end else min(start, end)
+
+    def action_cursor_right(self, select: bool = False) -> None:
+        """Go to the visible letter on the right, or take what is proposed."""
+        start, end = self.selection
+        if select:
+            self.selection = Selection(start, letter_behind(self.value, end))
+        elif start == end and end < len(self.value):
+            self.cursor_position = letter_behind(self.value, end)
+        else:
+            super().action_cursor_right()
+
+    def action_delete_left(self) -> None:
+        """Delete what is selected, or the visible letter on the left."""
+        start, end = self.selection
+        self.replace("", *sorted((start, letter_before(self.value, end) if start == end else end)))
+
+    def action_delete_right(self) -> None:
+        """Delete what is selected, or the visible letter on the right."""
+        start, end = self.selection
+        self.replace("", *sorted((start, letter_behind(self.value, end) if start == end else end)))
 
     def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -212,6 +242,17 @@ class TextBox(Guarded, TextArea):
 
     def __init__(self, text: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(plain_paragraphs(text), compact=True, tab_behavior="focus", id=id)
+
+    def get_cursor_left_location(self) -> tuple[int, int]:
+        """Return the place of the visible letter on the left."""
+        row, column = self.cursor_location
+        return (row, letter_before(self.document[row], column)) if column else super().get_cursor_left_location()
+
+    def get_cursor_right_location(self) -> tuple[int, int]:
+        """Return the place behind the visible letter on the right."""
+        row, column = self.cursor_location
+        line = self.document[row]
+        return (row, letter_behind(line, column)) if column < len(line) else super().get_cursor_right_location()
 
     def on_resize(self) -> None:
         """Draw the lines as they are wrapped now; Textual wraps them anew without drawing them."""

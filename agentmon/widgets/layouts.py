@@ -35,6 +35,9 @@ class PlacedKey(events.Key):
         self.latin = latin
 
 
+PlacedKey.handler_name = events.Key.handler_name  # Textual hands events on by the name of their class
+
+
 def latin_of(key: events.Key) -> str:
     """Return the Latin character in the place of a key that types a letter of another script; empty for all others."""
     if isinstance(key, PlacedKey):

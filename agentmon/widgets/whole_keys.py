@@ -18,7 +18,7 @@ from textual import constants, events, messages
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual._keyboard_protocol import FUNCTIONAL_KEYS
 from textual._xterm_parser import FOCUSIN, FOCUSOUT, XTermParser
-from textual.keys import Keys
+from textual.keys import Keys, _character_to_key
 
 from agentmon.widgets.input_units import ESC, WAIT_S, InputUnits, Kind, Unit
 from agentmon.widgets.layouts import placed
@@ -60,6 +60,22 @@ _NO_SUCH_BUTTON: Final = 128
 _KNOWS_SYNCHRONIZED: Final = re.compile(r"\x1b\[\?2026;[1-4]\$y")
 
 
+_JOINERS: Final = frozenset({"\u200c", "\u200d"})
+"""They draw nothing themselves, and Persian, Hindi and emoji are not written without them."""
+
+
+class Joiner(events.Key):
+    """A character that a field takes like a letter."""
+
+    @property
+    def is_printable(self) -> bool:
+        """Whether a field takes it."""
+        return True
+
+
+Joiner.handler_name = events.Key.handler_name  # Textual hands events on by the name of their class
+
+
 class WholeKeyParser(XTermParser):
     """Makes events of what a terminal sends."""
 
@@ -83,6 +99,9 @@ class WholeKeyParser(XTermParser):
 
     def _seen(self, tokens: Iterable[Message]) -> Iterator[Message]:
         for token in tokens:
+            if isinstance(token, events.Key) and token.character in _JOINERS:
+                yield Joiner(token.key, token.character)
+                continue
             if isinstance(token, events.Key):
                 if token.key == Keys.Ignore:
                     continue
@@ -93,7 +112,10 @@ class WholeKeyParser(XTermParser):
         match unit.kind:
             case Kind.TEXT:
                 for character in unit.text:
-                    yield from self._sequence_to_key_events(character)
+                    if character in _JOINERS:
+                        yield events.Key(_character_to_key(character), character)
+                    else:
+                        yield from self._sequence_to_key_events(character)
             case Kind.ALT if unit.text not in ANSI_SEQUENCES_KEYS:
                 yield from self._sequence_to_key_events(unit.text[-1], alt=True)
             case Kind.ALT | Kind.ALONE:

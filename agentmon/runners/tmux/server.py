@@ -76,8 +76,9 @@ class Tmux:
         socket_path: Where the server listens; a missing folder is made with mode 0700.
         config_path: The configuration of the server; the user's own is never read.
         deadline_s: How long one call may take, waiting for a free thread included.
-        environ: Where PATH and the locale come from. The server gets PATH, HOME, TERM, the locale and TMPDIR of it
-            and nothing else, so no secret of the user can show up in a session.
+        environ: Where PATH and the locale come from. The server gets PATH, HOME, the locale and TMPDIR of it and
+            nothing else, so no secret of the user can show up in a session. No TERM: tmux refuses even a question
+            from a terminal that it does not know.
     """
 
     def __init__(

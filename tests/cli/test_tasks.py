@@ -226,7 +226,7 @@ def test_a_folder_of_any_name_is_a_workspace(cli: CommandLine, name: str) -> Non
         (("status", "--bogus"), "--bogus"),
         (("settings", "worker.nothing"), "worker.nothing"),
         (("settings", "worker.max_running", "many"), "worker.max_running"),
-        (("settings", "worker.max_running", "-1"), "greater than"),
+        (("settings", "worker.max_running", "-1"), "a whole number from 1"),
         (("settings", "--josn"), "there is no setting --josn"),
         (("worker", "--stop", "--status"), "exclude each other"),
     ],

@@ -81,9 +81,11 @@ class StreamMask:
     left out, up to the next blank.
     """
 
-    __slots__ = ("_held", "_is_in_key", "_is_leaving_out", "_marker")
+    __slots__ = ("_before", "_held", "_is_in_key", "_is_leaving_out", "_marker")
 
     def __init__(self) -> None:
+        self._before = ""
+        """The letter before what is held, where no blank is between them: it says whether a name begins there."""
         self._marker = ""
         """What may be the beginning of the line at either end of a private key."""
         self._is_in_key = False
@@ -103,10 +105,15 @@ class StreamMask:
             self._is_leaving_out = False
             start = 0
         cut = self._find_cut(start)
-        shown, self._held = redact(self._held[:cut]), self._held[cut:]
+        shown = self._redact(self._held[:cut])
+        if cut:
+            last = self._held[cut - 1]
+            self._before = "" if last.isascii() else last
+        self._held = self._held[cut:]
         if len(self._held) > _MAX_HELD_CHARACTERS:
             shown += _LEFT_OUT
             self._is_leaving_out = True
+            self._before = ""
             self._held = self._held[-LONGEST_NAME:]
         return shown
 
@@ -115,7 +122,11 @@ class StreamMask:
         rest = "" if self._is_leaving_out else self._held + ("" if self._is_in_key else self._marker)
         self._marker = self._held = ""
         self._is_in_key = self._is_leaving_out = False
-        return redact(rest)
+        shown, self._before = self._redact(rest), ""
+        return shown
+
+    def _redact(self, text: str) -> str:
+        return redact(self._before + text).removeprefix(self._before)
 
     def _without_keys(self, piece: str) -> str:
         """Return the text with each private key masked, but for the end that may begin or end one."""

@@ -142,6 +142,12 @@ def _parts(text: str) -> set[str]:
     return {text[at : at + 6] for at in range(len(text) - 5)}
 
 
+def test_a_name_behind_a_letter_of_another_script_is_none_in_pieces_either() -> None:
+    text = "passwordéAuthorization: 0proxy-authorization: basic0"
+
+    assert _streamed(text, list(range(len(text)))) == redact(text)
+
+
 @settings(deadline=None)
 @given(said=st.lists(_SAID, max_size=12), cuts=st.lists(st.integers(0, 20_000), max_size=20), step=st.integers(1, 400))
 def test_of_a_text_cut_anywhere_nothing_is_shown_that_is_masked_in_the_whole(

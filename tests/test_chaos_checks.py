@@ -166,8 +166,9 @@ class Scene:
             *(name, json.dumps({"entry": entry}), at_ms),
         )
 
-    def add_audit(self, name: str, step: str, *, retry_count: int | None = None) -> None:
+    def add_audit(self, name: str, step: str, *, retry_count: int | None = None, reason: str | None = None) -> None:
         payload = {"execution_id": name} | ({} if retry_count is None else {"retry_count": retry_count})
+        payload |= {} if reason is None else {"reason": reason}
         self.sql(
             "INSERT INTO task_events (event_type, payload) VALUES (?, ?)", f"execution_{step}", json.dumps(payload)
         )
@@ -647,6 +648,15 @@ def test_a_step_that_the_audit_trail_has_twice_is_seen(scene: Scene, step: str) 
     scene.add_audit("one", step, retry_count=0)
 
     assert "one (succeeded" in scene.violations()["the audit trail has each step once"]
+
+
+def test_a_run_that_could_not_be_started_starts_and_ends_once_more(scene: Scene) -> None:
+    scene.add_audit("one", "started", retry_count=0)
+    scene.add_audit("one", "ended")
+    assert "one (succeeded" in scene.violations()["the audit trail has each step once"]
+
+    scene.add_audit("one", "parked", reason="not_started")
+    assert scene.violations() == {}
 
 
 @pytest.mark.parametrize("step", ["queued", "started", "ended"])

@@ -6,7 +6,7 @@ import os
 import stat
 import traceback
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from benchmarks.chaos.commands import command_faults, half_done_faults, worker_faults
@@ -170,18 +170,21 @@ def _audit_faults(evidence: Evidence) -> Iterator[str]:
             for name in ("queued", "started", "ended", "requeued")
         }
         started = [entry.retry_count for entry in entries if entry.event_type == "execution_started"]
-        tries = row.retry_count + 1
+        put_back = sum(entry.is_put_back for entry in entries)
+        tries = row.retry_count + 1 + put_back
         is_over = row.status in {"succeeded", "failed", "cancelled", "timed_out"}
         fits = (
             counts["queued"] == 1
             and counts["requeued"] == row.retry_count
-            and counts["ended"] == row.retry_count + is_over
+            and counts["ended"] == row.retry_count + put_back + is_over
             # One that is cancelled in the queue ends a try that was never started.
             and counts["started"] in ({tries, tries - 1} if row.status in {"cancelled", "queued"} else {tries})
-            and started == list(range(len(started)))
+            and [count for count, _ in groupby(started)] == list(range(len(set(started))))
+            and len(started) - len(set(started)) <= put_back
         )
         if not fits:
-            yield f"{row.id} ({row.status}, retry {row.retry_count}): its audit trail has {counts}, starts {started}"
+            told = f"{counts}, starts {started}, put back {put_back} times"
+            yield f"{row.id} ({row.status}, retry {row.retry_count}): its audit trail has {told}"
 
 
 def _accepted_faults(evidence: Evidence) -> Iterator[str]:

@@ -113,6 +113,12 @@ class AuditEntry:
     execution_id: str
     event_type: str
     retry_count: int | None
+    reason: str | None = None
+
+    @property
+    def is_put_back(self) -> bool:
+        """Whether its run could not be started, so that the same try begins again."""
+        return (self.event_type, self.reason) == ("execution_parked", "not_started")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +287,10 @@ def _audit(connection: sqlite3.Connection) -> dict[str, tuple[AuditEntry, ...]]:
         execution_id = particulars.get("execution_id")
         if execution_id is not None:
             entry = AuditEntry(
-                execution_id=execution_id, event_type=event_type, retry_count=particulars.get("retry_count")
+                execution_id=execution_id,
+                event_type=event_type,
+                retry_count=particulars.get("retry_count"),
+                reason=particulars.get("reason"),
             )
             audit.setdefault(execution_id, []).append(entry)
     return {execution_id: tuple(entries) for execution_id, entries in audit.items()}

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,13 +122,11 @@ def test_a_home_that_root_made_is_said_at_once_with_the_way_out(home: Home) -> N
     assert home(0, "task", "add", "t", "--command", "true").code == 0
 
     for words in (("status",), ("task", "list"), ("run", "1"), ("worker", "--stop"), ("worker",), ("doctor",)):
-        began_at = time.monotonic()
         refused = home(USER, *words)
 
         assert refused.code == 1, words
         assert "Traceback" not in refused.stderr
         assert words == ("status",) or f"sudo chown -R {USER}:{USER} {home.home}" in refused.stderr
-        assert time.monotonic() - began_at < 10
 
     subprocess.run(["chown", "-R", f"{USER}:{USER}", str(home.home)], check=True)
     assert home(USER, "run", "1", "--wait").code == 0

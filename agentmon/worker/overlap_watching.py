@@ -178,8 +178,8 @@ class OverlapWatch:
                 except (AgentmonError, OSError):
                     # It is being made, or gone; the next look finds out.
                     self._runs.pop(execution_id, None)
-            elif present.before is None:
-                present.place = place
+            elif present.before is None and present.place != place:
+                present.place, present.has_news = place, True
         for execution_id, own in itertools.groupby(
             sorted(calls, key=lambda call: call.execution_id), key=lambda call: call.execution_id
         ):

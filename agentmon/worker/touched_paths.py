@@ -211,8 +211,6 @@ class TouchedFolder:
         Raises:
             SnapshotError: It cannot be looked at.
         """
-        for run in runs:
-            run.has_news = False
         began_at = datetime.now(UTC)
         self._found_at = time.monotonic()
         moves = self._head_moves(runs) if len(runs) > 1 else []
@@ -222,7 +220,11 @@ class TouchedFolder:
             for snapshot in self._seen(store, runs)
         ]
         snapshot = store.take(self.root)
-        return self._find(store, runs, snapshot, moves, (began_at, datetime.now(UTC))) or any(are_new)
+        is_new = self._find(store, runs, snapshot, moves, (began_at, datetime.now(UTC))) or any(are_new)
+        # Only now: what a look that failed was to find is found by the next one.
+        for run in runs:
+            run.has_news = False
+        return is_new
 
     def _seen(self, store: SnapshotStore, runs: Sequence[RunTrace]) -> list[Snapshot]:
         """Return what others have taken since the last look, or since the runs began."""

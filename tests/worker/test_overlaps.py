@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from sqlalchemy import update
@@ -16,9 +17,11 @@ from agentmon.bootstrap import open_services
 from agentmon.domain.board import ColumnRequest
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.conversation import ToolFinishedNews, ToolStartedNews
+from agentmon.domain.errors import SnapshotError
 from agentmon.domain.events import TaskEventType
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import ExecutionProgress, TimedNews
+from agentmon.domain.ids import ExecutionId, TaskId
 from agentmon.domain.operations import OperationStatus, OperationType
 from agentmon.domain.overlaps import OverlapKind
 from agentmon.domain.task_status import TaskStatus
@@ -30,9 +33,9 @@ from agentmon.services.demo_agent import make_demo_agent
 from agentmon.store import tables
 from agentmon.store.history_ids import history_id
 from agentmon.store.ingest import IngestRepository
-from agentmon.store.overlaps import OverlapRepository
+from agentmon.store.overlaps import LivePlace, OverlapRepository
 from agentmon.worker.overlap_watching import OverlapWatch
-from agentmon.worker.touched_paths import RunTrace
+from agentmon.worker.touched_paths import RunTrace, TouchedFolder
 from agentmon.workspaces.files import FileState
 from agentmon.workspaces.snapshots import SnapshotStore
 from tests.live_home import until_started
@@ -426,3 +429,24 @@ def test_git_is_asked_about_so_many_pairs_in_one_look_and_of_what_failed_again(
     assert look(0) == [{"a"}, {"a"}, set()]
     assert look(9) == 3 * [{"a"}]
     assert asked == [ones[1], ones[2], ones[1], ones[3]]
+
+
+def test_a_look_that_failed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path / "project"
+    a_repository(project, **_FILES)
+    store = SnapshotStore(tmp_path / "snapshots")
+    before = store.take(project)
+    place = LivePlace(ExecutionId("e"), TaskId("t"), 1, str(project), datetime.now(UTC), before.id, True, True)
+    run = RunTrace(place, project)
+    folder = TouchedFolder(project, since=datetime.now(UTC))
+    (project / "app.py").write_text("mine\n")
+    with monkeypatch.context() as failing:
+        failing.setattr(store, "take", Mock(side_effect=SnapshotError("no room")))
+        with pytest.raises(SnapshotError):
+            folder.look(store, [run])
+    had_news = run.has_news
+    folder.look(store, [run])
+
+    assert had_news
+    assert not run.has_news
+    assert run.touched == {"app.py"}

@@ -32,7 +32,7 @@ from agentmon.domain.errors import AgentmonError, DatabaseBusyError, DatabaseMov
 from agentmon.domain.plain_text import plain_lines
 from agentmon.screens.bindings import APP, HARMFUL_ACTIONS, key_word
 from agentmon.screens.frame import (
-    WRITES,
+    BEGUN_BY_KEYS,
     AttachRequested,
     FirstFrameShown,
     KeysReleased,
@@ -109,7 +109,7 @@ _LONGEST_POLL_PAUSE_S: Final = 2.0
 """How long the comparison of versions rests after failures: whoever frees the database wants to see it."""
 _TERMINAL_LOOK_S: Final = 1.0
 _MOST_TOLD_PROBLEMS: Final = 3
-_WRITES_TIMEOUT_S: Final = 2.0
+_CHANGES_TIMEOUT_S: Final = 2.0
 _MOST_TOASTS: Final = 3
 """More hide the board, and nobody reads them all."""
 _COUNT_TIMEOUT_S: Final = 1.0
@@ -494,9 +494,13 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
     async def action_quit(self) -> None:
         """Leave; whatever runs goes on, and the terminal says so."""
-        await self._finish_writes()
+        sentences = []
+        if not await self._finish_changes():
+            sentences.append(f"What you did last may not be saved: it took longer than {_CHANGES_TIMEOUT_S:g} s.")
         words = await self._going_on()
-        self.exit(message=Text(f"{words} in the background; start agentmon again to see.") if words else None)
+        if words:
+            sentences.append(f"{words} in the background; start agentmon again to see.")
+        self.exit(message=Text("\n".join(sentences)) if sentences else None)
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         """Paint; after the first frame let everything else begin. Textual's own ``Ready`` comes before the paint."""
@@ -935,11 +939,13 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             self._is_slow_start_told = True
             self.notify("Still opening the database; what you asked for follows")
 
-    async def _finish_writes(self) -> None:
-        """Wait for changes that were shown but are not stored yet, for as long as a person would."""
-        writes = [worker for worker in self.workers if worker.group == WRITES and not worker.is_finished]
-        if writes:
-            await asyncio.wait([asyncio.ensure_future(worker.wait()) for worker in writes], timeout=_WRITES_TIMEOUT_S)
+    async def _finish_changes(self) -> bool:
+        """Wait for what keys began, for as long as a person would; return whether all of it is done."""
+        begun = [worker for worker in self.workers if worker.group in BEGUN_BY_KEYS and not worker.is_finished]
+        if not begun:
+            return True
+        waiting = [asyncio.ensure_future(worker.wait()) for worker in begun]
+        return not (await asyncio.wait(waiting, timeout=_CHANGES_TIMEOUT_S))[1]
 
     async def _going_on(self) -> str:
         """Return how many executions run and wait, of all workspaces; empty when none does or it cannot be said."""

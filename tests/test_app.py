@@ -5,6 +5,7 @@ import json
 import signal
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from tests.app_program import START, environment
 from tests.idle_worker import idle_worker
 from tests.screens.boards import Place, make_place, open_board, until
 from tests.terminals import terminal
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -457,3 +459,23 @@ def test_secrets_of_the_environment_are_masked() -> None:
     text = without_environment("value s3cr3t-value and /home/me", {"A_TOKEN": "s3cr3t-value", "HOME": "/home/me"})
 
     assert text == "value [secret] and /home/me"
+
+
+@pytest.mark.proof
+async def test_q_leaves_soon_while_another_program_holds_the_database(place: Place) -> None:
+    await place.fill("a")
+    argv = [sys.executable, "-c", START.format(extra=PLAIN), str(place.root)]
+
+    with terminal(argv, environment(place)) as app:
+        app.read_until(lambda output: b"#1" in output, "the card")
+        wait_for(lambda: list(place.paths.run_dir.glob("app-*.mark")), "the open services")
+        with closing(sqlite3.connect(place.paths.database_path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            app.send(b"P")
+            app.send(b"q")
+            # It waited for 15 s and more.
+            code = app.wait(deadline_s=10)
+            other.execute("ROLLBACK")
+
+    assert code == 0
+    assert b"may not be saved" in app.output

@@ -40,7 +40,10 @@ REFRESH_INTERVAL_S: Final = 0.1
 """Least time between the starts of two refreshes of one screen."""
 
 WRITES: Final = "writes"
-"""The group of workers that store what is shown already; leaving waits for them."""
+"""The group of workers that store what is shown already."""
+_ACTIONS: Final = "actions"
+BEGUN_BY_KEYS: Final = frozenset({WRITES, _ACTIONS, "dialog", "runs", "sort"})
+"""The groups of workers that leaving waits for."""
 _REFRESH: Final = "refresh"
 _PAINT_TIMEOUT_S: Final = 0.1
 _HOLD_S: Final = 5.0
@@ -119,6 +122,7 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
     def hold_keys(self) -> None:
         """Keep keys for what comes next on the screen; ``release_keys`` hands them on."""
         self._keys_held_since = monotonic()
+        self.set_timer(_HOLD_S, lambda: self.post_message(KeysReleased(lambda: None)), name="held keys")
 
     def release_keys(self) -> None:
         """Hand the held keys on, behind the messages that are waiting already."""
@@ -202,7 +206,7 @@ class ServiceScreen(Guarded, Screen[_ResultT]):
         work: Coroutine[None, None, object],
         *,
         name: str,
-        group: str = "actions",
+        group: str = _ACTIONS,
         exclusive: bool = False,
     ) -> Worker[object]:
         """Run the coroutine in the background; a failure is shown to the person, the screen goes on.

@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 from weakref import WeakSet
@@ -20,7 +21,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from agentmon.domain.errors import DatabaseBusyError, DatabaseMovedError, StoreError
 from agentmon.store.connections import EndableConnection, connect
 from agentmon.store.errors import ConstraintError, ConstraintKind, is_busy, store_error
-from agentmon.store.pragmas import set_pragmas
+from agentmon.store.pragmas import set_busy_timeout, set_pragmas
 from agentmon.store.tables import metadata
 from agentmon.store.upgrade import prepare_database
 
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
 _ResultT = TypeVar("_ResultT")
 
 BUSY_TIMEOUT: Final = timedelta(seconds=5)
-_BEGIN_TRIES: Final = 3
-"""Including the first; each waits for the busy timeout."""
+_BEGIN_WITHIN: Final = 3
+"""Busy timeouts for which a write waits for those of other processes."""
+_LONGEST_DEAF_WAIT: Final = timedelta(seconds=0.25)
+"""How long SQLite waits for others at a time: meanwhile neither a cancelled write nor the end of the app is heard."""
 _READERS: Final = 4
 _END_WITHIN_S: Final = 5.0
 
@@ -190,6 +193,8 @@ class Database:
             cursor = connection.cursor()
             try:
                 set_pragmas(cursor.execute, busy_timeout=self._busy_timeout, is_read_only=is_read_only)
+                if not is_read_only:
+                    set_busy_timeout(cursor.execute, min(self._busy_timeout, _LONGEST_DEAF_WAIT))
             finally:
                 cursor.close()
 
@@ -204,11 +209,12 @@ class Database:
         require_same_file(self.path, self._file_at_start)
 
     async def _begin(self, connection: AsyncConnection) -> None:
-        for tries_left in reversed(range(_BEGIN_TRIES)):
+        give_up_at = monotonic() + _BEGIN_WITHIN * self._busy_timeout.total_seconds()
+        while True:
             try:
                 await connection.begin()
             except DBAPIError as error:
-                if not tries_left or not is_busy(error.orig):
+                if monotonic() >= give_up_at or not is_busy(error.orig):
                     raise
                 await asyncio.sleep(random.uniform(0.01, 0.05))
             else:

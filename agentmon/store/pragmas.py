@@ -17,7 +17,7 @@ _KEPT_WAL_BYTES: Final = 16 * 1024 * 1024
 def set_pragmas(execute: Callable[[str], object], *, busy_timeout: timedelta, is_read_only: bool = False) -> None:
     """Set up a new connection; must run outside a transaction, where SQLite would ignore half of it."""
     # First, because the others may have to wait for a lock.
-    execute(f"PRAGMA busy_timeout = {int(busy_timeout.total_seconds() * 1000)}")
+    set_busy_timeout(execute, busy_timeout)
     execute("PRAGMA journal_mode = WAL")
     # A crash of a process loses nothing; a power cut may lose the last commits but never damages the file.
     execute("PRAGMA synchronous = NORMAL")
@@ -30,3 +30,8 @@ def set_pragmas(execute: Callable[[str], object], *, busy_timeout: timedelta, is
     else:
         # Else what a statement with triggers may have to undo goes to a temporary file, once a few pages are changed.
         execute("PRAGMA temp_store = MEMORY")
+
+
+def set_busy_timeout(execute: Callable[[str], object], busy_timeout: timedelta) -> None:
+    """Let a connection wait so long for the locks of others; nothing can end that wait."""
+    execute(f"PRAGMA busy_timeout = {int(busy_timeout.total_seconds() * 1000)}")

@@ -216,7 +216,7 @@ async def test_every_connection_has_the_settings_that_keep_the_data_whole(databa
     assert found == {
         "journal_mode": "wal",
         "foreign_keys": 1,
-        "busy_timeout": 5000,
+        "busy_timeout": 250 if is_writing else 5000,
         "synchronous": 1,
         "trusted_schema": 0,
         "query_only": int(not is_writing),
@@ -398,6 +398,29 @@ async def test_a_lock_longer_than_one_wait_is_tried_again(folder: Path) -> None:
         release.join()
         other.close()
         assert await count(database) == 1
+
+
+async def test_a_write_that_waits_for_another_process_can_be_cancelled(folder: Path) -> None:
+    async with opened(folder / "agentmon.db", busy_timeout=timedelta(minutes=5)) as database:
+        with closing(sqlite3.connect(database.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+
+            async def wait_and_put() -> None:
+                async with database.writing() as connection:
+                    await put(connection, "theme")
+
+            async def is_waiting() -> bool:
+                return database._writing_task is write and len(database._connections) > 0
+
+            write = asyncio.create_task(wait_and_put())
+            await until(is_waiting)
+            write.cancel()
+            await asyncio.wait([write])
+            await database.close()
+            alive = [one for one in database._connections if one.is_alive]
+
+    assert alive == []
+    assert write.cancelled()
 
 
 async def test_a_full_database_says_so_and_is_whole_afterwards(database: Database) -> None:

@@ -22,6 +22,7 @@ async def toggle_pause(screen: ServiceScreen[None]) -> None:
     """
     services = await screen.services()
     if await services.queue.find_pause() is not None:
+        screen.release_keys()
         ended = await services.queue.resume(actor=services.actor)
         screen.notify(_resumed_words(ended))
         screen.request_refresh()
@@ -33,6 +34,7 @@ async def toggle_pause(screen: ServiceScreen[None]) -> None:
         if answer is None:
             return
         halts_running = answer == _HALT
+    screen.release_keys()
     await services.queue.pause(actor=services.actor, halts_running=halts_running)
     after = "what runs is halted" if halts_running else "nothing new starts"
     screen.notify(f"The queue is paused, {after} · P lets it go on")

@@ -41,7 +41,7 @@ from agentmon.screens.frame import (
     StoreReplaced,
     WorkStarted,
 )
-from agentmon.screens.settings.themes import DARK, THEMES
+from agentmon.screens.settings.themes import CURSORS_OF_16_COLOURS, DARK, THEMES
 from agentmon.store.look_setting import USUAL_LOOK
 from agentmon.widgets.guarded import Failed, Guarded
 from agentmon.widgets.kept_columns import give_marks_a_cell
@@ -228,6 +228,13 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
     def get_theme(self, theme_name: str) -> Theme | None:
         """Return the theme of the name; Textual asks hundreds of times before the first frame."""
         return _OWN_THEMES.get(theme_name) or super().get_theme(theme_name)
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return the variables of the theme, with grounds that 16 colours can tell from text."""
+        variables = super().get_css_variables()
+        if self.console.color_system == "standard" and not self.is_headless:
+            variables.update(CURSORS_OF_16_COLOURS[self.current_theme.dark])
+        return variables
 
     async def services(self) -> Services:
         """Return the services; waits until they are open, for ever when they cannot be opened."""

@@ -360,6 +360,7 @@ async def open_services(paths: Paths | None = None) -> AsyncIterator[Services]:
                     settings=settings,
                     heartbeats=HeartbeatRepository(database),
                     live=live,
+                    sightings=sightings,
                     clock=clock,
                 ),
                 requests=RequestChecks(approvals=approvals, clock=clock),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import sqlite3
 import sys
@@ -479,3 +480,16 @@ async def test_q_leaves_soon_while_another_program_holds_the_database(place: Pla
 
     assert code == 0
     assert b"may not be saved" in app.output
+
+
+@pytest.mark.proof
+async def test_among_16_colours_the_selected_card_has_another_ground_than_the_grey_of_its_text(place: Place) -> None:
+    await place.fill("a")
+    argv = [sys.executable, "-c", START.format(extra=PLAIN), str(place.root)]
+
+    with terminal(argv, environment(place, TERM="xterm-16color", COLORTERM="")) as app:
+        app.read_until(lambda output: re.search(rb"\x1b\[[0-9;]*;44m#1", output) is not None, "the card")
+        app.send(b"q")
+        code = app.wait()
+
+    assert code == 0

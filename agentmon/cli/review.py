@@ -215,7 +215,7 @@ def _send(number: str, folder: str | None, *, as_json: bool) -> None:
         said = {"execution": json_form(sent.execution), "is_new_execution": sent.is_new_execution}
         say_document(said | {"comments": [_form(one) for one in comments]})
         return
-    became = " in a new run" if sent.is_new_execution else ""
+    became = " in a new run" if sent.is_new_execution else f"; {sent.outcome}" if sent.waits_for else ""
     say(f"sent {_count_text(len(comments))} to the agent of #{task.number}{became}")
     tell(f"agentmon conversation {task.number} -f shows what it says")
 

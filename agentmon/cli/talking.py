@@ -44,7 +44,7 @@ def message(
     if as_json:
         say_document(json_form(sent))
     else:
-        say(f"#{task.number} {'goes on with its conversation' if sent.is_new_execution else 'is told'}")
+        say(f"#{task.number}: {sent.outcome}")
         tell(f"agentmon conversation {task.number} -f shows what it says")
 
 

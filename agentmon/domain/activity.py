@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
+
+DELIVERY_SOURCE: Final = "prompt delivery"
+"""What tells an activity while a text is on its way into an agent's own screen."""
 
 
 class Activity(StrEnum):

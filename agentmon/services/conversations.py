@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.activity import DELIVERY_SOURCE, Activity
 from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import CommandType, ConversationStart, hears_late
-from agentmon.domain.ids import ExecutionId
+from agentmon.domain.ids import CommandId, ExecutionId
 from agentmon.domain.terminal_keys import key_sequence
 from agentmon.runners.execution_folder import ExecutionFolder
 from agentmon.threads import in_daemon_thread
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from agentmon.domain.events import Actor, Event, EventLevel, EventType
     from agentmon.domain.executions import Execution
     from agentmon.domain.idempotency import IdempotencyKey
-    from agentmon.domain.ids import CommandId, MessageId, SessionId, TaskId
+    from agentmon.domain.ids import MessageId, SessionId, TaskId
     from agentmon.domain.operations import Operation
     from agentmon.domain.sessions import Message
     from agentmon.domain.tasks import Task
@@ -48,6 +49,15 @@ class SentMessage:
     execution: Execution
     is_new_execution: bool
     """Whether it begins an execution that goes on with an earlier conversation."""
+    waits_for: str = ""
+    """What keeps it from its agent for now; empty when nothing does."""
+
+    @property
+    def outcome(self) -> str:
+        """What became of it, for a person."""
+        if self.is_new_execution:
+            return "the conversation goes on with the message"
+        return f"the message waits: {self.waits_for}" if self.waits_for else "message sent"
 
 
 class ConversationService:
@@ -272,7 +282,13 @@ class ConversationService:
         """Return where a message went, by the command that carries it or the execution that begins with it."""
         told = await self._commands.find_execution_id(result_id)
         execution = await self._executions.get(told or ExecutionId(result_id))
-        return SentMessage(execution=execution, is_new_execution=told is None)
+        if told is None:
+            return SentMessage(execution=execution, is_new_execution=True)
+        earlier = await self._commands.count_waiting(execution.id, before=CommandId(result_id))
+        waits_for = f"{earlier:,} sent before it {'waits' if earlier == 1 else 'wait'} too" if earlier else ""
+        if execution.activity is Activity.WAITING and execution.activity_source == DELIVERY_SOURCE:
+            waits_for = execution.activity_note or waits_for
+        return SentMessage(execution=execution, is_new_execution=False, waits_for=waits_for)
 
 
 def _require_running(task: Task, execution: Execution | None) -> Execution:

@@ -131,7 +131,7 @@ RIGHTS: Final = (
         "ExecutionService.of_task ExecutionService.newest ExecutionService.get ExecutionService.events "
         "ExecutionService.log_path ExecutionService.draft_reader ExecutionService.log_times_reader "
         "SightingService.worker_seen_at SightingService.worker_missed_since SightingService.look "
-        "SightingService.add_to ScreenService.text ScreenService.text_of "
+        "SightingService.add_to SightingService.strays ScreenService.text ScreenService.text_of "
         "ApprovalService.inbox ApprovalService.history ApprovalService.get ApprovalService.find "
         "ApprovalService.of_task ApprovalService.proposed_rule ApprovalService.rules ApprovalService.find_rule "
         "ApprovalService.try_rules "

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agentmon.paths import Paths
     from agentmon.services.findings import Finding
     from agentmon.services.settings import SettingsService
+    from agentmon.services.sightings import SightingService
     from agentmon.services.tasks import TaskService
     from agentmon.store.live_executions import LiveExecutionRepository
     from agentmon.store.worker_heartbeats import HeartbeatRepository
@@ -40,6 +41,7 @@ class QueueChecks:
         settings: SettingsService,
         heartbeats: HeartbeatRepository,
         live: LiveExecutionRepository,
+        sightings: SightingService,
         clock: Clock,
     ) -> None:
         self._paths = paths
@@ -47,6 +49,7 @@ class QueueChecks:
         self._settings = settings
         self._heartbeats = heartbeats
         self._live = live
+        self._sightings = sightings
         self._clock = clock
 
     async def worker(self) -> Finding:
@@ -82,7 +85,18 @@ class QueueChecks:
         return fine("worker", f"running, pid {pid}, since {_begun(presence.started_at)}")
 
     async def owners(self) -> Finding:
-        """Return whether live runs belong to workers that this folder's worker cannot know to be gone."""
+        """Return whether live runs belong to workers that this folder's worker cannot know to be gone, or to nobody."""
+        if strays := await self._sightings.strays():
+            pids = [str(stray.host_pid) for stray in strays if stray.host_pid is not None]
+            count = "1 goes on that" if len(strays) == 1 else f"{len(strays)} go on that"
+            return warning(
+                "runs",
+                f"{count} the database does not have, since another one took its place: {strays[0].output}"
+                + (f" and {len(strays) - 1} more" if len(strays) > 1 else ""),
+                hint="put the other database back"
+                + (f", or end what runs with `kill {' '.join(pids[:_MOST_NAMED])}`" if pids else "")
+                + "; their output stays",
+            )
         claims = await self._live.owners()
         foreign: dict[str, int] = {}
         for _, owner in claims:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.sightings import NO_SIGHTING, Sighting
-from agentmon.runners.execution_folder import ExecutionFolder, open_at_once
+from agentmon.runners.execution_folder import ExecutionFolder, open_at_once, read_whole
 from agentmon.runners.host.process_table import is_halted
 from agentmon.runners.journal import HostStartedEntry, parse_entry
 from agentmon.runners.locks import is_locked
@@ -17,7 +19,7 @@ from agentmon.store.status_counts import has_startable
 from agentmon.worker.at_work import find_last_beat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agentmon.domain.clock import Clock
     from agentmon.domain.executions import Execution, ExecutionCommand
@@ -29,6 +31,15 @@ _A_FEW_SECONDS: Final = timedelta(seconds=5)
 _ELSEWHERE: Final = timedelta(minutes=2)
 """How old the heartbeat of a run may be whose folder is not on this machine: a worker beats every 30 s."""
 _HEAD_BYTES: Final = 4096
+
+
+class Stray(NamedTuple):
+    """A run that goes on and that the database does not have."""
+
+    execution_id: str
+    host_pid: int | None
+    """None where its journal does not tell."""
+    output: Path
 
 
 class SightingService:
@@ -64,6 +75,23 @@ class SightingService:
         now = self._clock.now()
         live, commands = await self._live.live(), await self._live.waiting_commands(now - _A_FEW_SECONDS)
         return await asyncio.to_thread(lambda: dict(_sightings(live, commands, now)))
+
+    async def strays(self) -> tuple[Stray, ...]:
+        """Return the runs that go on here and have no row, since a copy took the place of their database."""
+        alive = await asyncio.to_thread(lambda: list(self._alive()))
+        known = await self._live.known_ids([stray.execution_id for stray in alive]) if alive else ()
+        return tuple(stray for stray in alive if stray.execution_id not in known)
+
+    def _alive(self) -> Iterator[Stray]:
+        """Yield what has a host that lives and belongs to the worker of this database; blocks."""
+        for lock in self._paths.executions_dir.glob("*/host.lock"):
+            folder = ExecutionFolder(lock.parent)
+            with suppress(OSError, ValueError, KeyError):
+                if not is_locked(lock):
+                    continue
+                spec = json.loads(read_whole(folder.spec))
+                if spec["notify_socket"] == str(self._paths.worker_socket):
+                    yield Stray(spec["execution_id"], next(iter(_host_pids(folder)), None), folder.output_log)
 
     async def add_to(self, executions: Iterable[Execution]) -> tuple[Execution, ...]:
         """Return the executions with what is known of those that nobody looks after."""
@@ -108,12 +136,16 @@ def _is_alive(folder: ExecutionFolder) -> bool:
     try:
         if not is_locked(folder.host_lock):
             return False
-        with open_at_once(folder.journal) as journal:
-            lines = journal.read(_HEAD_BYTES).split(b"\n")[:-1]
+        pids = _host_pids(folder)
     except OSError:
         return True
-    pids = [entry.pid for entry in map(parse_entry, lines) if isinstance(entry, HostStartedEntry)]
     return not pids or not is_halted(pids[0])
+
+
+def _host_pids(folder: ExecutionFolder) -> list[int]:
+    with open_at_once(folder.journal) as journal:
+        lines = journal.read(_HEAD_BYTES).split(b"\n")[:-1]
+    return [entry.pid for entry in map(parse_entry, lines) if isinstance(entry, HostStartedEntry)]
 
 
 def _changed_at(path: Path) -> datetime | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 
 from agentmon.domain.conversation import AskKind
 from agentmon.domain.errors import ConflictError, NotFoundError
@@ -148,6 +148,18 @@ class CommandRepository:
         async with self._database.reading() as connection:
             found = (await connection.execute(statement)).scalar()
         return None if found is None else ExecutionId(found)
+
+    async def count_waiting(self, execution_id: ExecutionId, *, before: CommandId) -> int:
+        """Return how many messages that came before a command the agent has not taken yet."""
+        commands = tables.execution_commands
+        waiting = select(func.count()).where(
+            commands.c.execution_id == execution_id,
+            commands.c.type == CommandType.MESSAGE,
+            commands.c.delivered_at.is_(None),
+            commands.c.id < before,
+        )
+        async with self._database.reading() as connection:
+            return (await connection.execute(waiting)).scalar_one()
 
     async def of_execution(
         self, execution_id: ExecutionId, *, types: Collection[CommandType] = ()

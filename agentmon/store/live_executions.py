@@ -17,7 +17,7 @@ from agentmon.store.conversation_names import name_conversation
 from agentmon.store.mapping import command_of, execution_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import ColumnElement
@@ -107,6 +107,12 @@ class LiveExecutionRepository:
         )
         async with self._database.reading() as connection:
             return await read_claimed(connection, (await connection.execute(owned)).scalars().all())
+
+    async def known_ids(self, execution_ids: Collection[str]) -> frozenset[str]:
+        """Return which of these executions have a row."""
+        statement = select(tables.executions.c.id).where(tables.executions.c.id.in_(list(execution_ids)))
+        async with self._database.reading() as connection:
+            return frozenset((await connection.execute(statement)).scalars())
 
     async def open_ids(self) -> frozenset[ExecutionId]:
         """Return the executions that wait or run."""

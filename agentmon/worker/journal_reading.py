@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import re
+import signal
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -213,6 +214,7 @@ def _ending(entry: EndedEntry, mode: ExecutionMode, entries: Sequence[Entry]) ->
             error = error or failure
         case HostOutcome.STOPPED:
             status = ExecutionStatus.CANCELLED
+            error = error or ("killed before it ended by itself" if entry.signal == signal.SIGKILL else None)
         case HostOutcome.TIMED_OUT:
             status = ExecutionStatus.TIMED_OUT
         case HostOutcome.START_FAILED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from types import MappingProxyType
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _INTERRUPTS: Final = {ToolType.AI_AGENT: ("INT", "TERM")}
 """The signals that ask a program to end, gentlest first; an agent takes the first as a person's ctrl+c."""
 NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
+_SESSION_NAME: Final = re.compile(r"am-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-\d+)?")
 _HOST_MAIN: Final = Path(host.__file__).with_name("__main__.py")
 
 
@@ -42,7 +44,8 @@ def session_name(execution: Execution) -> str:
 
 def execution_of_session(name: str) -> str:
     """Return the id of the execution that a session was started for; empty when it is none of agentmon's names."""
-    return name.removeprefix("am-").partition("-")[0] if name.startswith("am-") else ""
+    found = _SESSION_NAME.fullmatch(name)
+    return found[1] if found else ""
 
 
 def folder_of(execution: Execution, paths: Paths) -> ExecutionFolder:

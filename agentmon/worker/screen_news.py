@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.activity import Activity
+from agentmon.domain.activity import DELIVERY_SOURCE, Activity
 from agentmon.domain.approvals import SCREEN_REQUEST
 from agentmon.domain.asked_danger import with_danger
 from agentmon.domain.conversation import ActivityNews, AskChoice, AskDecision, AskKind, AskNews, AskQuestion
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from agentmon.worker.prompt_delivery import Delivery
 
 DONE_NOTE: Final = "done: waits for your next message"
-DELIVERY_SOURCE: Final = "prompt delivery"
 _DETAIL_LINES: Final = 40
 _TARGET_MAX_CHARACTERS: Final = 1000
 _LONG_RULE: Final = re.compile(r"^([ │┃╭╰├┌└]*)(([─━═╌┄▔▁])\3{15})\3+(?=[ │┃╮╯┤┐┘]*$)", re.MULTILINE)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agentmon.domain.activity import Activity
+from agentmon.domain.activity import DELIVERY_SOURCE, Activity
 from agentmon.domain.agents import ToolType
 from agentmon.domain.approvals import ApprovalStatus
 from agentmon.domain.errors import AgentmonError, StoreError, TmuxUnavailableError
@@ -49,7 +49,7 @@ from agentmon.worker.refusal_reading import last_line_of
 from agentmon.worker.screen_answer import LISTENS_AFTER_S, ScreenAnswer, SeenDialog, gone_outcome
 from agentmon.worker.screen_files import ScreenFiles
 from agentmon.worker.screen_interrupt import Interrupt
-from agentmon.worker.screen_news import DELIVERY_SOURCE, ask_of, evidence_of, news_of
+from agentmon.worker.screen_news import ask_of, evidence_of, news_of
 from agentmon.worker.screen_pace import RESTING_TICK_S, LookPace
 
 if TYPE_CHECKING:

@@ -281,7 +281,7 @@ def test_an_agent_is_told_from_standard_input_and_steered(cli: CommandLine, talk
     nothing = cli("switch", number)
     never = cli("message", cli.add("no agent"), "hello")
 
-    assert told.stdout == f"#{number} is told\n"
+    assert told.stdout == f"#{number}: message sent\n"
     assert talk.payloads(execution) == [{"text": text}, {}, {"model": "opus"}, {"permission_mode": "plan"}, {}]
     assert finished["task_number"] == int(number)
     assert nothing.code == 2

@@ -206,7 +206,7 @@ async def test_a_message_reaches_the_running_agent_and_pastes_keep_their_lines(t
         await pilot.press("ctrl+enter")
         await until(pilot, lambda: not isinstance(stage.screen, TextDialog))
 
-        await until(pilot, lambda: any("got it" in one.message for one in stage._notifications))
+        await until(pilot, lambda: any("message sent" in one.message for one in stage._notifications))
         (command,) = await commands(place, execution, CommandType.MESSAGE)
         assert command.payload["text"] == "also\nrun\nthe\nlinter"
 

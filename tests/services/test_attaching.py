@@ -12,7 +12,7 @@ import pytest
 from agentmon.domain.errors import ConflictError, UsageError
 from agentmon.domain.execution_status import ExecutionStatus
 from agentmon.domain.executions import Execution
-from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, TaskId
+from agentmon.domain.ids import AgentId, CapabilityId, ExecutionId, TaskId, new_id
 from agentmon.paths import find_paths
 from agentmon.runners.tmux import Tmux
 from agentmon.services import attaching
@@ -39,7 +39,7 @@ def paths() -> Iterator[Paths]:
 
 def execution(status: ExecutionStatus) -> Execution:
     return Execution(
-        id=ExecutionId("01J00000000000000000000000"),
+        id=ExecutionId(new_id()),
         task_id=TaskId("t"),
         agent_id=AgentId("a"),
         capability_id=CapabilityId("c"),
@@ -74,7 +74,7 @@ async def start(paths: Paths, run: Execution, *command: str) -> None:
 
 
 def live(number: int) -> Execution:
-    made = replace(execution(ExecutionStatus.RUNNING), id=ExecutionId(f"01J0000000000000000000000{number}"))
+    made = replace(execution(ExecutionStatus.RUNNING), id=ExecutionId(new_id()), attempt=number)
     return replace(made, tmux_session_name=session_name(made))
 
 

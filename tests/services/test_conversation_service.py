@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import update
 
+from agentmon.domain.activity import DELIVERY_SOURCE, Activity
 from agentmon.domain.conversation import (
     AskKind,
     MessageNews,
@@ -23,6 +27,7 @@ from agentmon.domain.ids import new_id
 from agentmon.domain.operations import MessageRole, OperationType
 from agentmon.domain.review_comments import ReviewComment
 from agentmon.services.actors import USER_ACTOR
+from agentmon.store import tables
 from tests.conversing import a_wish, conversing
 
 if TYPE_CHECKING:
@@ -43,6 +48,27 @@ async def test_a_message_of_any_size_goes_to_the_agent_that_runs(tmp_path: Path)
         assert (sent.execution.id, sent.is_new_execution) == (execution.id, False)
         assert (command.type, command.payload) == (CommandType.MESSAGE, {"text": text})
         assert "text" not in told.payload
+
+
+async def test_a_message_says_what_keeps_it_from_its_agent(tmp_path: Path) -> None:
+    async with conversing(tmp_path) as place:
+        task = await place.add_task()
+        execution = await place.begin(task.id)
+        send = partial(place.services.conversations.send, task.id, actor=USER_ACTOR)
+        first, second = await send("one"), await send("two")
+        commands, executions = tables.execution_commands, tables.executions
+        async with place.services.database.writing() as connection:
+            await connection.execute(update(commands).values(delivered_at=datetime.now(UTC)))
+        third = await send("three")
+        async with place.services.database.writing() as connection:
+            lost = {"activity": Activity.WAITING, "activity_source": DELIVERY_SOURCE, "activity_note": "not shown"}
+            await connection.execute(update(executions).where(executions.c.id == execution.id).values(lost))
+        fourth = await send("four")
+
+        assert first.waits_for == ""
+        assert second.waits_for.startswith("1 ")
+        assert third.waits_for == ""
+        assert fourth.waits_for == "not shown"
 
 
 async def test_a_message_goes_on_with_the_newest_conversation_when_none_runs(tmp_path: Path) -> None:

@@ -293,6 +293,16 @@ def test_only_a_signal_is_a_signal(tmp_path: Path, fields: dict[str, object], ex
     assert failure_text(ending.exit_code, ending.output_data.get("signal"), "oh") == expected
 
 
+@pytest.mark.parametrize("number", [9, 15, None])
+def test_a_run_that_was_killed_when_it_was_stopped_says_so(tmp_path: Path, number: int | None) -> None:
+    entry = ended(outcome="stopped", exit_code=None, signal=number)
+    ending = read(tmp_path, entry, mode=ExecutionMode.TEMPLATE).ending
+
+    assert ending is not None
+    assert ending.status is ExecutionStatus.CANCELLED
+    assert bool(ending.error) is (number == 9)
+
+
 @pytest.mark.parametrize(
     ("number", "is_not_started"), [(errno.EAGAIN, True), (errno.ENOMEM, True), (errno.ENOENT, False), (None, False)]
 )

@@ -4,13 +4,19 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
+import time
+from contextlib import closing
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agentmon.bootstrap import open_services
 from agentmon.domain.execution_status import ExecutionStatus
+from agentmon.domain.ids import new_id
 from agentmon.domain.tasks import Schedule, TaskDraft
+from agentmon.screens.board.lost_runs import LostRunWatch
 from agentmon.services.actors import USER_ACTOR
 from agentmon.worker.loop_report import read_loop_report
 from agentmon.worker.presence import read_presence
@@ -171,13 +177,46 @@ async def test_an_environment_that_a_dead_worker_left_is_removed_by_the_next(liv
         left.write_text("{}")
         os.utime(left, (0, 0))
         fresh = live_home.paths.executions_dir / "not-queued-yet" / "environment.json"
-        fresh.parent.mkdir()
-        fresh.write_text("{}")
+        others = live_home.paths.executions_dir / new_id() / "environment.json"
+        for one in (fresh, others):
+            one.parent.mkdir()
+            one.write_text("{}")
+        # Of a run that waits in another database of this folder.
+        os.utime(others, (time.time() - 86_400,) * 2)
 
         await services.workers.ensure_running()
         wait_for(lambda: not left.exists())
 
     assert fresh.exists()
+    assert others.exists()
+
+
+async def test_a_run_that_a_copied_database_does_not_have_is_named(live_home: LiveHome) -> None:
+    path = live_home.paths.database_path
+    async with open_services(live_home.paths) as services:
+        workspace = await services.workspaces.open(live_home.project)
+        task = await add_command(services, workspace, "sleep", "600")
+        copy = path.with_name("copy")
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("VACUUM INTO ?", (str(copy),))
+        execution = await services.queue.run(task.id, actor=USER_ACTOR)
+        await until_started(services, execution)
+        before = await services.sightings.strays()
+        live_home.kill_worker()
+    for name in (path, *path.parent.glob(f"{path.name}-*")):
+        name.unlink()
+    copy.rename(path)
+    async with open_services(live_home.paths) as services:
+        strays = await services.sightings.strays()
+        found = {finding.name: finding for finding in await services.doctor.check()}
+        told = await LostRunWatch().find_news(services, workspace, datetime.now(UTC))
+        again = await LostRunWatch().find_news(services, workspace, datetime.now(UTC))
+
+    assert before == ()
+    assert [stray.execution_id for stray in strays] == [execution.id]
+    assert str(strays[0].output) in found["runs"].text
+    assert str(strays[0].host_pid) in found["runs"].hint
+    assert told == again != ""
 
 
 async def test_a_second_start_of_the_worker_finds_the_first(live_home: LiveHome) -> None:

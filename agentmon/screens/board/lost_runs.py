@@ -35,7 +35,9 @@ class LostRunWatch:
 
     async def find_news(self, services: Services, workspace: Workspace, now: datetime) -> str:
         """Return one line that names what was lost since the last look, and what helps; empty when nothing was."""
-        since = now - LOST_SINCE if self._looked_at is None else self._looked_at - _OVERLAP
+        is_first, since = self._looked_at is None, now - LOST_SINCE
+        if self._looked_at is not None:
+            since = self._looked_at - _OVERLAP
         self._looked_at = now
         fresh = []
         for task in await services.queue.lost_tasks(workspace, since=since):
@@ -43,7 +45,8 @@ class LostRunWatch:
             if newest is not None and newest.id not in self._told:
                 self._told.add(newest.id)
                 fresh.append(task)
-        return _told_words(fresh)
+        told = [_told_words(fresh), _stray_words(len(await services.sightings.strays())) if is_first else ""]
+        return "\n".join(filter(None, told))
 
 
 async def run_lost_again(screen: ServiceScreen[None], now: datetime) -> None:
@@ -65,6 +68,13 @@ async def run_lost_again(screen: ServiceScreen[None], now: datetime) -> None:
     answers = [Answer(_RUN, "Run again" if is_one else "Run all again")]
     if await screen.ask(ChoiceDialog(question, detail=detail, answers=answers)) == _RUN:
         await run_tasks(screen, [task.id for task in tasks], now=now)
+
+
+def _stray_words(count: int) -> str:
+    if not count:
+        return ""
+    runs = "1 run goes" if count == 1 else f"{count} runs go"
+    return f"{runs} on that this database does not have: another one took its place · `agentmon doctor` says more"
 
 
 def _told_words(tasks: Sequence[Task]) -> str:

@@ -88,8 +88,7 @@ async def send_message(
                 raise
             screen.post_message(Failed(error))
             continue
-        became = "goes on with the message" if sent.is_new_execution else "got it"
-        screen.notify(f"#{task.number} {became}")
+        screen.notify(f"#{task.number}: {sent.outcome}")
     screen.request_refresh()
     return True
 

@@ -115,3 +115,9 @@ HIGH_CONTRAST: Final = Theme(
 )
 
 THEMES: Final = (DARK, LIGHT, HIGH_CONTRAST)
+
+_CURSORS: Final = ("card-cursor", "block-cursor-background", "input-selection-background")
+CURSORS_OF_16_COLOURS: Final = {
+    is_dark: dict.fromkeys(_CURSORS, colour) for is_dark, colour in ((True, "#000080"), (False, "#00ffff"))
+}
+"""By whether a theme is dark: among 16 colours its own grounds become the grey of its text."""

@@ -17,6 +17,7 @@ from agentmon.domain.executions import CommandType
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import redact
 from agentmon.domain.worktrees import WorktreePlaces, WorktreeStatus
+from agentmon.runners.journal import AgentStartedEntry, parse_entry
 from agentmon.store.task_moves import SYSTEM_ACTOR
 from agentmon.threads import in_daemon_thread
 from agentmon.worker.commands import give_to_host
@@ -47,6 +48,7 @@ _LOCK_WITHIN_S: Final = 120.0
 """A git that outlived a killed worker comes to its end first."""
 _LOOK_EVERY_S: Final = 0.1
 _MAX_REASON_CHARACTERS: Final = 200
+_HEAD_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,18 +209,17 @@ class WorktreeMaker:
         return None
 
     async def stop_in_gone(self, alive: Sequence[Watched]) -> None:
-        """Stop the runs whose worktree was removed under them: nothing that they do there reaches anybody."""
-        working = [watched for watched in alive if watched.claimed.execution.worktree_id is not None]
-        if not working:
+        """Stop the runs whose folder was removed under them: nothing that they do there reaches anybody."""
+        if not alive:
             return
-        for watched in await in_daemon_thread(lambda: list(filter(_has_lost_tree, working)), name="worktrees"):
-            _log.warning("execution %s: its worktree is gone", watched.id)
+        for watched in await in_daemon_thread(lambda: list(filter(_has_lost_folder, alive)), name="folders"):
+            _log.warning("execution %s: its folder is gone", watched.id)
             await give_to_host(watched.folder, {"id": _gone_command(watched), "type": CommandType.STOP.value})
 
     @property
     def end_step(self) -> EndStep:
-        """What the end of a run in a worktree that was removed under it is."""
-        return EndStep("its worktree", _is_isolated, _say_gone, limit_s=10.0)
+        """What the end of a run is whose folder was removed under it."""
+        return EndStep("its folder", _is_without_folder, _say_gone, limit_s=10.0)
 
     async def settle(self) -> None:
         """End what a kill cut off: removals that were begun, and making for runs that nobody starts any more.
@@ -273,28 +274,48 @@ def _gone_command(watched: Watched) -> str:
     return f"worktree-of-{watched.id}-is-gone"
 
 
-def _has_lost_tree(watched: Watched) -> bool:
-    """Return whether the folder of a run is gone, and its host does not know it yet."""
+def _has_lost_folder(watched: Watched) -> bool:
+    """Return whether the folder of a run was removed, and its host does not know it yet; one that was moved goes on."""
+    execution = watched.claimed.execution
+    if execution.working_dir is None or Path(execution.working_dir).exists():
+        return False
+    is_removed = execution.worktree_id is not None or _works_in_nothing(watched)
+    return is_removed and not watched.folder.has_command(_gone_command(watched))
+
+
+def _works_in_nothing(watched: Watched) -> bool:
+    """Return whether the program's own folder has no name any more; false where the system does not tell."""
+    try:
+        with watched.folder.journal.open("rb") as journal:
+            entries = [parse_entry(line) for line in journal.read(_HEAD_BYTES).split(b"\n")[:-1]]
+        pids = [entry.pid for entry in entries if isinstance(entry, AgentStartedEntry)]
+        return any(str(Path(f"/proc/{pid}/cwd").readlink()).endswith(" (deleted)") for pid in pids)
+    except OSError:
+        return False
+
+
+def _is_without_folder(watched: Watched, ending: ExecutionEnding) -> bool:
     folder = watched.claimed.execution.working_dir
-    return folder is not None and not Path(folder).exists() and not watched.folder.has_command(_gone_command(watched))
-
-
-def _is_isolated(watched: Watched, ending: ExecutionEnding) -> bool:
-    return watched.claimed.execution.worktree_id is not None and ending.reason is not EndReason.START_FAILED
+    return folder is not None and ending.reason is not EndReason.START_FAILED and not Path(folder).exists()
 
 
 async def _say_gone(watched: Watched, ending: ExecutionEnding) -> ExecutionEnding:
-    """Return the ending as failed where the worktree is gone, unless somebody has stopped the run before."""
-    folder = Path(watched.claimed.execution.working_dir or "/")
+    """Return the ending as failed where the folder is gone, unless somebody has stopped the run before."""
+    execution, number = watched.claimed.execution, watched.claimed.task.number
+    is_isolated = execution.worktree_id is not None
 
     def look() -> bool:
-        was_stopped = watched.folder.has_stop and not watched.folder.has_command(_gone_command(watched))
-        return not folder.exists() and not was_stopped
+        is_told = watched.folder.has_command(_gone_command(watched))
+        return is_told or (is_isolated and not watched.folder.has_stop)
 
-    if not await in_daemon_thread(look, name="worktree"):
+    if not await in_daemon_thread(look, name="folder"):
         return ending
-    number = watched.claimed.task.number
-    error = f"its worktree {folder} was removed while it ran; `agentmon worktrees restore {number}` brings it back"
+    if is_isolated:
+        error = f"its worktree {execution.working_dir} was removed while it ran; "
+        error += f"`agentmon worktrees restore {number}` brings it back"
+    else:
+        error = f"its folder {execution.working_dir} was removed while it ran; "
+        error += f"`agentmon diff {number}` shows what it had changed until then"
     return replace(ending, status=ExecutionStatus.FAILED, reason=EndReason.LOST, error=error, may_retry=False)
 
 

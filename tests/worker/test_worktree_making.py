@@ -215,6 +215,34 @@ async def test_a_run_whose_tree_is_removed_under_it_fails_with_the_reason(live_h
     assert stopped.status is ExecutionStatus.CANCELLED
 
 
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="the system does not tell where a program works")
+async def test_a_run_whose_plain_folder_is_removed_fails_and_one_whose_folder_is_moved_goes_on(
+    live_home: LiveHome,
+) -> None:
+    async with open_services() as services:
+        runs, places = [], []
+        for name in ("removed", "moved"):
+            place = live_home.folder / name
+            place.mkdir()
+            workspace = await services.workspaces.open(place)
+            task = await add_command(services, workspace, "sleep", "300")
+            run = await services.queue.run(task.id, actor=USER_ACTOR)
+            await until_started(services, run)
+            runs.append(run)
+            places.append(place)
+        places[1].rename(live_home.folder / "elsewhere")
+        shutil.rmtree(places[0])
+        ended = await services.queue.wait(runs[0].id)
+        moved = await services.executions.get(runs[1].id)
+        await services.queue.stop(moved.task_id, actor=USER_ACTOR, kill=True)
+        stopped = await services.queue.wait(moved.id)
+
+    assert (ended.status, ended.end_reason) == (ExecutionStatus.FAILED, EndReason.LOST)
+    assert str(places[0]) in (ended.error or "")
+    assert moved.status is ExecutionStatus.RUNNING
+    assert stopped.status is ExecutionStatus.CANCELLED
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize("how", ["rm -rf", "git worktree remove"])
 async def test_what_was_seen_of_a_tree_that_vanished_under_a_run_comes_back_on_its_branch(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import clip, one_line
+from agentmon.domain.json_values import one_line
+from agentmon.domain.letters import clip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import clip, count_in, object_in, text_in
+from agentmon.domain.json_values import count_in, object_in, text_in
+from agentmon.domain.letters import clip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import json
 
 from agentmon.domain.json_values import (
     TOO_DEEP,
-    clip,
     object_in,
     objects_in,
     one_line,
@@ -18,6 +17,7 @@ from agentmon.domain.json_values import (
     ref_in,
     text_in,
 )
+from agentmon.domain.letters import clip
 from agentmon.domain.unheard import ENDED_UNANSWERED
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
 from agentmon.runners.protocols.conversation import (

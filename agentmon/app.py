@@ -30,6 +30,7 @@ from textual.reactive import Reactive
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError, DatabaseBusyError, DatabaseMovedError
 from agentmon.domain.plain_text import plain_lines
+from agentmon.paths import DEMO_NAME
 from agentmon.screens.bindings import APP, HARMFUL_ACTIONS, key_word
 from agentmon.screens.frame import (
     BEGUN_BY_KEYS,
@@ -956,7 +957,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
 
     async def _going_on(self) -> str:
         """Return how many executions run and wait, of all workspaces; empty when none does or it cannot be said."""
-        if not self._is_opened:
+        if not self._is_opened or DEMO_NAME in os.environ:
             return ""
         try:
             async with asyncio.timeout(_COUNT_TIMEOUT_S):

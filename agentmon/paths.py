@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 HOME_NAME: Final = "AGENTMON_HOME"
 DATABASE_URL_NAME: Final = "AGENTMON_DATABASE_URL"
+DEMO_NAME: Final = "AGENTMON_DEMO"
+"""Set where all that runs ends with the app."""
 LOCATION_NAMES: Final = frozenset({HOME_NAME, DATABASE_URL_NAME})
 """The variables that say where agentmon's files are."""
 _DATABASE: Final = "agentmon.db"

@@ -26,7 +26,7 @@ from agentmon.domain.clock import SystemClock
 from agentmon.domain.errors import AgentmonError, ConflictError
 from agentmon.domain.executions import Execution
 from agentmon.domain.tasks import Workspace
-from agentmon.paths import find_paths
+from agentmon.paths import DEMO_NAME, find_paths
 from agentmon.services.demo import AddedDemoTask, add_demo_tasks, write_prices, write_project
 
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -66,7 +66,6 @@ def demo(as_json: JsonOption = False) -> None:
             else:
                 say("\n".join(board_lines(page, SystemClock().now(), terminal_width())))
     if is_shown:
-        # The app has just said that its runs go on; here they do not.
         tell("the demo is over: its runs were ended and its folder is removed")
     raise typer.Exit(exit_code)
 
@@ -142,7 +141,10 @@ def _show(place: DemoPlace) -> int:
 
 def _start_app(place: DemoPlace) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "agentmon", str(place.project)], cwd=place.project, pass_fds=(place.lock_file,)
+        [sys.executable, "-P", "-m", "agentmon", str(place.project)],
+        cwd=place.project,
+        env={**os.environ, DEMO_NAME: "1"},
+        pass_fds=(place.lock_file,),
     )
 
 

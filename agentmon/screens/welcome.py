@@ -18,12 +18,14 @@ from agentmon.widgets.key_footer import KeyFooter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from agentmon.bootstrap import Services
 
 _LONGEST: Final = 60
+_KEYS_OF_THE_BOARD: Final = frozenset({"n", "3", "5", "question_mark", "ctrl+p"})
 _TRIES: Final = (
     ("n", "makes a card: write what is to be done, choose who does it, ctrl+s keeps it; r runs it"),
     ("3", "shows what your agents have cost so far, and 5 what was said"),
@@ -64,6 +66,13 @@ class WelcomeScreen(Guarded, ModalScreen[None]):
     def action_close(self) -> None:
         """Go on to the board."""
         self.dismiss(None)
+
+    def on_key(self, event: events.Key) -> None:
+        """Go on to the board, where the keys that are named here do what they say."""
+        if event.key in _KEYS_OF_THE_BOARD:
+            event.stop()
+            self.dismiss(None)
+            self.app.call_later(self.app.simulate_key, event.key)
 
 
 async def find_here(services: Services) -> list[tuple[str, str]]:

@@ -133,7 +133,7 @@ class ExecutionTable(CursorTable):
 
     def fitting(self, columns: Sequence[ExecutionColumn]) -> Sequence[ExecutionColumn]:
         """Return for which of the columns there is room, in their order."""
-        return _fitting(columns, self.size.width - 2 * MARGIN)
+        return _fitting(columns, self.scrollable_size.width - 2 * MARGIN)
 
     @property
     def has_running(self) -> bool:
@@ -255,7 +255,7 @@ class ExecutionTable(CursorTable):
         return self.waits.get(execution.id, NO_WAIT)
 
     def _columns(self) -> tuple[tuple[ExecutionColumn, int, int], ...]:
-        width = self.size.width
+        width = self.scrollable_size.width
         if self._placed_columns is not None and self._placed_columns[0] == width:
             return self._placed_columns[1]
         shown = self.fitting(self.columns)

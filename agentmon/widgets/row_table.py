@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.segment import Segment
 from textual.message import Message
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from rich.style import Style
 
     from agentmon.widgets.text_rows import Span
+
+_LEAST_SHARE: Final = 8
+"""Cells of a column without a width of its own, at least."""
 
 
 class Column(NamedTuple):
@@ -147,14 +150,19 @@ class RowTable(CursorTable):
     def _placed(self) -> list[tuple[int, Column, int]]:
         """Return number, column and cells of the columns for which there is room beside the scroll bar."""
         shown = [(at, column) for at, column in enumerate(self._columns) if self.size.width >= column.from_width]
-        fixed = sum(column.width for _, column in shown)
-        free = max(0, self.scrollable_size.width - 2 * MARGIN - fixed - GAP * (len(shown) - 1))
-        shares = sum(not column.width for _, column in shown)
-        placed = []
-        for at, column in shown:
-            room = column.width
-            if not room:
-                room = free // shares
-                free, shares = free - room, shares - 1
-            placed.append((at, column, room))
-        return placed
+        rooms = {at: column.width or _LEAST_SHARE for at, column in shown}
+        width = self.scrollable_size.width - 2 * MARGIN
+        while (spare := width - sum(rooms.values()) - GAP * (len(rooms) - 1)) < 0:
+            last = max(rooms, key=lambda at: self._columns[at].from_width)
+            widest = max(rooms, key=lambda at: (rooms[at] > 1 and not self._columns[at].is_right, rooms[at]))
+            if self._columns[last].from_width:
+                del rooms[last]
+            elif rooms[widest] > 1:
+                # All that are left are needed; half an amount says nothing, half a word may.
+                rooms[widest] -= 1
+            else:
+                break
+        shared = [at for at in rooms if not self._columns[at].width]
+        for place, at in enumerate(shared):
+            rooms[at] += max(0, spare + place) // len(shared)
+        return [(at, column, rooms[at]) for at, column in shown if at in rooms]

@@ -372,7 +372,7 @@ BOARD = Place(
         "board.sort": says("sorted by"),
         "board.mark": Effect(lambda board: len(board.screen._marked) == 1),
         "board.run-with": opens(RunDialog),
-        "board.preview": Effect(lambda board: not board.screen._is_preview_wanted),
+        "board.preview": says("needs a window"),
         "board.kill": opens(ConfirmDialog, "h", "h", "h", "l", "g"),
         "board.workspace": opens(MenuDialog),
         "board.fold": Effect(lambda board: column(board).is_folded, (*TODO, "l", "l")),

@@ -2,11 +2,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agentmon.app import AgentmonApp
 from agentmon.domain.errors import StoreError
 from agentmon.domain.tasks import TaskDraft
 from agentmon.screens import welcome
 from agentmon.screens.board.screen import BoardScreen
+from agentmon.screens.costs.screen import CostsScreen
+from agentmon.screens.help import HelpScreen
+from agentmon.screens.tasks.task_editor import TaskEditor
 from agentmon.screens.welcome import WelcomeScreen, find_here
 from agentmon.services.actors import USER_ACTOR
 from agentmon.store.look_setting import Look
@@ -16,7 +21,7 @@ from tests.stored_runs import stored
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+    from textual.screen import Screen
 
 LOOK = Look(welcome=True)
 
@@ -83,3 +88,15 @@ async def test_it_fits_into_a_small_terminal(tmp_path: Path) -> None:
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
             assert "ctrl+p finds any action" in screen_text(app)
+
+
+@pytest.mark.parametrize(("key", "shows"), [("n", TaskEditor), ("3", CostsScreen), ("question_mark", HelpScreen)])
+async def test_a_key_that_the_welcome_names_does_what_it_says(
+    tmp_path: Path, key: str, shows: type[Screen[object]]
+) -> None:
+    async with stored(tmp_path) as place:
+        app = AgentmonApp(place.services.paths, tmp_path, look=LOOK)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, WelcomeScreen))
+            await pilot.press(key)
+            await until(pilot, lambda: isinstance(app.screen, shows))

@@ -340,3 +340,15 @@ async def test_chosen_columns_stand_in_their_order_and_those_asked_for_stay_long
 
         await pilot.resize_terminal(60, 10)
         assert app.table.shown_columns == (ExecutionColumn.STATE, ExecutionColumn.TRIES, ExecutionColumn.TASK)
+
+
+async def test_nothing_is_drawn_below_the_scroll_bar() -> None:
+    app = Bench()
+    async with app.run_test(size=(80, 8)) as pilot:
+        app.table.listings = tuple(row(number) for number in range(1, 60))
+        for width in range(30, 121):
+            await pilot.resize_terminal(width, 8)
+            room = app.table.scrollable_size.width
+            assert room < width
+            for y in range(4):
+                assert app.table.render_line(y).text[room:].strip() == ""

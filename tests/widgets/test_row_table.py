@@ -68,3 +68,22 @@ async def test_the_row_under_the_pointer_is_lit_and_a_double_click_opens_it() ->
         await pilot.pause()
 
         assert app.told == ["b"]
+
+
+async def test_nothing_is_drawn_below_the_scroll_bar() -> None:
+    app = Bench()
+    app.table = RowTable(
+        (Column("Name", 20), Column("Said"), Column("Cost", 8, is_right=True), Column("Share", 12, 40))
+    )
+    async with app.run_test(size=(60, 6)) as pilot:
+        app.table.rows = tuple(
+            TableRow(str(number), (Span("n" * 30), Span("s" * 90), Span("$1,234.5"), Span("#" * 12)))
+            for number in range(50)
+        )
+        for width in range(24, 60):
+            await pilot.resize_terminal(width, 6)
+            room = app.table.scrollable_size.width
+            assert room < width
+            for y in range(3):
+                assert app.table.render_line(y).text[room:].strip() == ""
+            assert "$1,234.5" in app.table.render_line(1).text

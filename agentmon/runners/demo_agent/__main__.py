@@ -13,6 +13,7 @@ from agentmon.runners.demo_agent.plays import answer_back, choose_format, repair
 from agentmon.runners.demo_agent.wire import Interrupted, Wire
 
 _DEFAULT_PACE_S = 0.4
+_INTERRUPTED = 130
 
 
 def main(arguments: list[str]) -> int:
@@ -40,4 +41,8 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        # Its time is up, or a person stops it.
+        sys.exit(_INTERRUPTED)

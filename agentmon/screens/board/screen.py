@@ -628,9 +628,10 @@ class BoardScreen(ServiceScreen[None]):
 
     def action_toggle_preview(self) -> None:
         """Show or hide the preview."""
-        self._is_preview_wanted = not self._is_preview_wanted
+        has_had = self._has_preview
+        self._is_preview_wanted = not has_had
         self._arrange()
-        if self._is_preview_wanted and not self._has_preview and not self._is_empty:
+        if not has_had and not self._has_preview and not self._is_empty:
             self.notify(f"the preview needs a window of {PREVIEW_BELOW_FROM[0]}×{PREVIEW_BELOW_FROM[1]}")
         self.call_after_refresh(self._update_preview)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 """Long, since only what fails ever takes it and a busy machine may be ten times as slow as a quiet one."""
 _SHORTEST_REST_S = 0.01
 _LONGEST_REST_S = 0.1

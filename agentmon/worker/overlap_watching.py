@@ -136,7 +136,8 @@ class OverlapWatch:
         for change in changed:
             if change.execution_id in self._runs:
                 self._runs[change.execution_id].take_change(change.path)
-        spent_before, is_due = _cpu_s(), time.monotonic() >= self._folders_from
+        spent_before, began_at = _cpu_s(), time.monotonic()
+        is_due = began_at >= self._folders_from
         self._merges_left = _MERGES_PER_LOOK if is_due else 0
         if is_due:
             self._look_at_folders()
@@ -146,7 +147,8 @@ class OverlapWatch:
             self._discards += discards
         found = dict(self._now())
         if is_due:
-            cost_s = _cpu_s() - spent_before
+            # Programs that others have started end meanwhile, too, with all that they took in their lives.
+            cost_s = min(_cpu_s() - spent_before, time.monotonic() - began_at)
             self._folders_from = time.monotonic() + min(_REST_PER_LOOK * cost_s, _LONGEST_REST_S)
         return found
 

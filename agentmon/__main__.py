@@ -120,6 +120,18 @@ def _dispatch(words: list[str]) -> int:
         from agentmon.worker.early_reading import begin_reading  # noqa: PLC0415 - each request loads its own part alone
 
         begin_reading()
+    return _dispatch_heavy(words)
+
+
+def _dispatch_heavy(words: list[str]) -> int:
+    """Run what needs the rooms below: here, or in a process that has them already."""
+    place = _server_of(words)
+    if place:
+        from agentmon.cli.served import hand_over  # noqa: PLC0415 - each request loads its own part alone
+
+        code = hand_over(words, place)
+        if code is not None:
+            return code
     _hear_signals()
     folder = _folder_to_open(words)
     if folder is not None:
@@ -128,7 +140,40 @@ def _dispatch(words: list[str]) -> int:
         return open_app(folder)
     from agentmon.cli.app import run_command_line  # noqa: PLC0415 - each request loads its own part alone
 
-    return run_command_line(words)
+    code = run_command_line(words)
+    if place:
+        _serve_what_follows(place)
+    return code
+
+
+def _server_of(words: list[str]) -> str:
+    """Return where a server is looked for that carries such a command out; empty for one that needs its own process."""
+    from agentmon.cli.served import may_be_served  # noqa: PLC0415 - each request loads its own part alone
+
+    if not may_be_served(words):
+        return ""
+    from agentmon.cli.status import find_run_dir  # noqa: PLC0415 - each request loads its own part alone
+
+    return f"{find_run_dir()}/commands.sock"
+
+
+def _serve_what_follows(place: str) -> None:
+    """Start a server when commands follow each other; never from a run, which would have to wait for its end."""
+    from pathlib import Path  # noqa: PLC0415 - each request loads its own part alone
+
+    from agentmon.cli.served import begin_server, note_command  # noqa: PLC0415
+    from agentmon.domain.errors import AgentmonError  # noqa: PLC0415
+    from agentmon.private_folders import make_private_folder  # noqa: PLC0415
+    from agentmon.runners.host.spec import MARKER_VARIABLE  # noqa: PLC0415
+
+    if MARKER_VARIABLE in os.environ or "AGENTMON_CALLED" in os.environ:
+        return
+    try:
+        make_private_folder(Path(place).parent)
+    except (OSError, AgentmonError):
+        return
+    if note_command(place):
+        begin_server(place)
 
 
 def _hear_signals() -> None:

@@ -33,6 +33,7 @@ def scratch_home() -> Iterator[Paths]:
     os.environ["AGENTMON_HOME"] = str(folder / "home")
     os.environ["AGENTMON_COSTS_IMPORT_HISTORY"] = "false"
     os.environ["AGENTMON_AGENTS_SCAN_HOURS"] = "0"
+    os.environ["AGENTMON_COMMAND_SERVER"] = "0"
     (folder / "project").mkdir()
     paths = find_paths()
     try:
@@ -43,6 +44,7 @@ def scratch_home() -> Iterator[Paths]:
         os.environ.pop("AGENTMON_HOME")
         os.environ.pop("AGENTMON_COSTS_IMPORT_HISTORY")
         os.environ.pop("AGENTMON_AGENTS_SCAN_HOURS")
+        os.environ.pop("AGENTMON_COMMAND_SERVER")
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -157,6 +157,11 @@ def _commands() -> Callable[..., object]:
     return typer.main.get_command(root)
 
 
+def prepare() -> None:
+    """Make what every command line needs."""
+    _commands()
+
+
 def run_command_line(words: list[str]) -> int:
     """Run one command line and return its exit code; wrong usage has been told, other errors are raised."""
     try:

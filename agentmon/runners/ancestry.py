@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 import sys
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _INIT: Final = 1
+_asked_by: list[tuple[int, int]] = []
 _PARENT: Final = 1
 _UNSEEN: Final = 0
 """The number of a process that lives outside of this one's namespace. Source: pid_namespaces(7)."""
@@ -37,6 +39,16 @@ class Surroundings:
     """Whether all processes above it were seen."""
 
 
+def asked_by(pid: int, pid_fd: int) -> None:
+    """Let another process count as the one that this one comes from: it asked, and this one carries it out.
+
+    Args:
+        pid: That process.
+        pid_fd: Readable once that is over, after which nobody knows any more where it came from.
+    """
+    _asked_by[:] = [(pid, pid_fd)]
+
+
 def look_around(environ: Mapping[str, str], tmux_sockets: Iterable[Path]) -> Surroundings:
     """Look at the processes above this one.
 
@@ -53,7 +65,7 @@ def look_around(environ: Mapping[str, str], tmux_sockets: Iterable[Path]) -> Sur
     return Surroundings(
         executions=_named((environ.get(MARKER_VARIABLE, ""), *_executions_of(above))),
         is_below_tmux=not servers.isdisjoint(above),
-        is_whole=_UNSEEN not in servers and _shows_processes(),
+        is_whole=_UNSEEN not in servers and _shows_processes() and _is_asker_there(),
     )
 
 
@@ -74,11 +86,18 @@ def _named(executions: Iterable[str]) -> tuple[str, ...]:
 
 def _ancestors(pid: int | None = None) -> Iterator[int]:
     """Yield the process, this one's parent when it is None, and those above it, the nearest first."""
-    pid, seen = os.getppid() if pid is None else pid, set[int]()
+    if pid is None:
+        pid = _asked_by[0][0] if _asked_by else os.getppid()
+    seen = set[int]()
     while pid > _INIT and pid not in seen:
         yield pid
         seen.add(pid)
         pid = _parent_of(pid)
+
+
+def _is_asker_there() -> bool:
+    """Return whether who asks lived while the processes above it were looked at."""
+    return not any(select.select([pid_fd], [], [], 0)[0] for _, pid_fd in _asked_by)
 
 
 def _shows_processes() -> bool:

@@ -143,6 +143,7 @@ def chaos_home(*, size_mb: int) -> Iterator[ChaosHome]:
     secret = f"SENTINEL-{secrets.token_hex(12)}"
     changed = {
         "AGENTMON_HOME": str(home),
+        "AGENTMON_COMMAND_SERVER": "0",
         "API_KEY": secret,
         BY_HAND: "0",
         "HOME": str(project),

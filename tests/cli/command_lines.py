@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from agentmon.cli.demo_place import end_everything
+from agentmon.cli.served import VARIABLE
 from agentmon.paths import find_paths
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class CommandLine:
         self.workspace.mkdir()
         self.environ = {
             "AGENTMON_HOME": str(self.home),
+            VARIABLE: "0",
             "HOME": str(folder),
             "LANG": "C.UTF-8",
             "PATH": os.environ["PATH"],

@@ -3,9 +3,6 @@
 import shutil
 import unicodedata
 from collections.abc import Sequence
-from itertools import accumulate
-
-from agentmon.domain.letters import CUT, letter_begin
 
 DEFAULT_WIDTH = 100
 _NARROWEST = 40
@@ -25,12 +22,13 @@ def fit(text: str, columns: int) -> str:
     """Return the text cut to the columns, the last of them ``…`` when something is missing; a shorter one as it is."""
     if columns_of(text) <= columns:
         return text
-    if columns <= 0:
-        return ""
-    taken, end = accumulate(map(_columns_of_character, text)), 0
-    while next(taken) <= columns - 1:
-        end += 1
-    return text[: letter_begin(text, end)] + CUT
+    kept, taken = [], 0
+    for character in text:
+        taken += _columns_of_character(character)
+        if taken > columns - 1:
+            break
+        kept.append(character)
+    return "".join(kept) + "…" if columns > 0 else ""
 
 
 def fill(text: str, columns: int) -> str:

@@ -4,7 +4,6 @@ import os
 import time
 
 from agentmon.cli.status import find_settings_path
-from agentmon.domain.letters import clip
 from agentmon.store.money_setting import find_money_words, money_format
 from agentmon.store.status_counts import StatusCounts
 from agentmon.usage.claude_status import FIVE_HOUR, ClaudeStatus, StatusWindow
@@ -67,7 +66,7 @@ def _fitted(parts: list[tuple[int, str, float | None]]) -> str:
     while len(kept) > 1 and len(_GAP.join(text for _, text, _ in kept)) > width:
         kept.remove(max(kept, key=lambda part: part[0]))
     if len(kept) == 1 and len(kept[0][1]) > width:
-        return clip(kept[0][1], width)
+        return kept[0][1][: width - 1] + "…"
     return _GAP.join(_coloured(text, percent) for _, text, percent in kept)
 
 

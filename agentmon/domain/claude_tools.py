@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import count_in, objects_in, one_line, text_in, texts_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, count_in, objects_in, one_line, text_in, texts_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentmon.domain.json_values import (
     as_json,
+    clip,
     count_in,
     list_in,
     object_in,
@@ -13,7 +14,6 @@ from agentmon.domain.json_values import (
     text_in,
     texts_in,
 )
-from agentmon.domain.letters import clip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

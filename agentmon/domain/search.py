@@ -9,7 +9,6 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from agentmon.domain.letters import clip, letter_begin
 from agentmon.domain.plain_text import plain_line
 
 if TYPE_CHECKING:
@@ -233,12 +232,14 @@ class TextMatcher:
     def snippet(self, text: str) -> Snippet:
         """Return the piece of the text around the first word that is found; its beginning when none is."""
         match = self._any.search(fold(text))
-        begin = 0 if match is None else letter_begin(text, max(0, match.start() - _SNIPPET_BEFORE))
+        begin = 0 if match is None else max(0, match.start() - _SNIPPET_BEFORE)
         if begin > 0 and (blank := text.find(" ", begin, begin + _SNIPPET_BEFORE // 2)) >= 0:
             begin = blank + 1
         piece = text[begin : begin + 4 * _SNIPPET_CHARACTERS]
         line = " ".join(plain_line(piece).split())
-        shown = clip(("…" if begin else "") + line, _SNIPPET_CHARACTERS)
+        shown = ("…" if begin else "") + line
+        if len(shown) > _SNIPPET_CHARACTERS:
+            shown = shown[: _SNIPPET_CHARACTERS - 1] + "…"
         return Snippet(text=shown, marks=self.marks(shown))
 
     def context(self, text: str) -> str:

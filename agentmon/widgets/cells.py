@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import accumulate
 from typing import Final
 
 from rich.cells import get_character_cell_size
 
-from agentmon.domain.letters import CUT, letter_begin
 from agentmon.domain.plain_text import UNEVEN, plain_line
 
 # Characters of one cell that nothing joins, for which most texts need no look at each one.
 _EVEN: Final = "[\x20-\x7e\xa0-\xac\xae-\u02ff\u2010-\u2027\u2190-\u21ff\u2400-\u2426\u2500-\u25fc\u2800-\u28ff\ufffd]*"
 _MARKS_MAX: Final = 3
 """Most combining marks kept on one character."""
+_CUT: Final = "…"
 
 
 def even_line(text: str, *, max_characters: int = 1000) -> str:
@@ -60,12 +59,14 @@ def cut(text: str, width: int) -> str:
         return ""
     if len(text) * 2 <= width or cells(text) <= width:
         return text
-    if is_single(text):
-        return text[: width - 1].rstrip() + CUT
-    taken, end = accumulate(map(get_character_cell_size, text)), 0
-    while next(taken) < width:
-        end += 1
-    return text[: letter_begin(text, end)].rstrip() + CUT
+    room = width - 1
+    kept: list[str] = []
+    for character in text:
+        room -= get_character_cell_size(character)
+        if room < 0:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip() + _CUT
 
 
 def pad(text: str, width: int) -> str:

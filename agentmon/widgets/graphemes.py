@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING, Final
 
 from rich import cells
 
-from agentmon.domain.letters import joins
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_JOINER: Final = "\u200d"
+_SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
+_FLAG_LETTERS: Final = range(0x1F1E6, 0x1F200)
 _LONGEST: Final = 64
 """Characters of the longest letter that is looked for."""
 
@@ -20,7 +22,7 @@ def clusters(text: str) -> Iterator[tuple[str, int]]:
     begun, width = "", 0
     for start, end, size in cells.split_graphemes(text)[0]:
         part = text[start:end]
-        if begun and joins(begun, part[0]):
+        if begun and _joins(begun, part):
             begun, width = begun + part, width + size
             continue
         if begun:
@@ -28,6 +30,13 @@ def clusters(text: str) -> Iterator[tuple[str, int]]:
         begun, width = part, size
     if begun:
         yield begun, width
+
+
+def _joins(before: str, part: str) -> bool:
+    code = ord(part[0])
+    is_flag = code in _FLAG_LETTERS and len(before) == 1 and ord(before) in _FLAG_LETTERS
+    is_mark = unicodedata.category(part[0]).startswith("M")
+    return is_flag or is_mark or code in _SKIN_TONES or before.endswith(_JOINER) or part[0] == _JOINER
 
 
 def letter_before(text: str, place: int) -> int:

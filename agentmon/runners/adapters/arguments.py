@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import ArgumentsError
 from agentmon.domain.former_names import with_present_names
-from agentmon.domain.letters import clip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -171,10 +170,7 @@ def _arguments_error(fault: ValidationError, properties: Mapping[str, Mapping[st
     if not path:
         missing = _missing(fault)
         if not missing:
-            return ArgumentsError(
-                f"the arguments do not fit: {clip(fault.message, _SHOWN_VALUE_MAX_CHARACTERS)}",
-                hint=_known_line(properties),
-            )
+            return ArgumentsError(f"the arguments do not fit: {_cut(fault.message)}", hint=_known_line(properties))
         # The library reports one fault for each missing name, in this order, and this is the first.
         name = missing[0]
         return ArgumentsError(f"argument {name} is missing", hint=describe_argument(name, properties.get(name, {})))
@@ -280,4 +276,8 @@ def _read_as(kind: str, word: str) -> tuple[object] | None:
 
 def _shown(value: object) -> str:
     text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, default=str)
-    return clip(text, _SHOWN_VALUE_MAX_CHARACTERS)
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_VALUE_MAX_CHARACTERS else text[: _SHOWN_VALUE_MAX_CHARACTERS - 1] + "…"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

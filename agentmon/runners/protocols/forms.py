@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import list_in, object_in, objects_in, text_in, texts_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, list_in, object_in, objects_in, text_in, texts_in
 from agentmon.domain.plain_text import storable
 
 TYPE_CHECKING = False

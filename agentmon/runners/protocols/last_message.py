@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-from agentmon.domain.letters import clip
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,4 +109,5 @@ def _sentences(text: str) -> list[str]:
 
 
 def _shown(question: str) -> str:
-    return clip(" ".join(question.split()), MAX_QUESTION_CHARACTERS)
+    line = " ".join(question.split())
+    return line if len(line) <= MAX_QUESTION_CHARACTERS else f"{line[: MAX_QUESTION_CHARACTERS - 1]}…"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import one_line
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.codex_items import MAX_TARGET_CHARACTERS, call_of, ending_of, message_texts, unified
 from agentmon.domain.history import HistoryMessage, HistoryOperation
-from agentmon.domain.json_values import objects_in, one_line
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, objects_in, one_line
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.usage.codex import MIN_FORK_PAUSE_MS, parent_thread
 from agentmon.usage.fields import milliseconds_in, moment_in, object_in, parse_record, ref_in, text_in

@@ -9,8 +9,7 @@ import json
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.history import MAX_PLACE, HistoryMessage, HistoryOperation
-from agentmon.domain.json_values import one_line
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, one_line
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.domain.tool_kinds import MAX_TARGET_CHARACTERS, command_of, kind_type, named_target
 from agentmon.usage.fields import milliseconds_in, moment_in, object_in, objects_in, parse_record, ref_in, text_in

@@ -13,7 +13,7 @@ from agentmon.domain.history import (
     merge_messages,
     merge_operations,
 )
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip
 from agentmon.domain.redaction import redact
 from agentmon.usage.reading import GatheredReadings, Reading
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import object_in, objects_in, one_line, read_object, text_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, object_in, objects_in, one_line, read_object, text_in
 from agentmon.runners.protocols.acp.calls import MAX_INPUT_CHARACTERS
 from agentmon.runners.protocols.asks import (
     INPUT_CANNOT_BE_EDITED,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import object_in, objects_in, one_line, ref_in, text_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, object_in, objects_in, one_line, ref_in, text_in
 from agentmon.domain.tool_kinds import MAX_TARGET_CHARACTERS, TARGET_KEYS, command_of, kind_type, named_target
 from agentmon.runners.protocols.acp.diffs import shown_diff
 from agentmon.runners.protocols.acp.messages import chunk_text

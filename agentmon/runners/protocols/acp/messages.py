@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import object_in, one_line, ref_in, text_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, object_in, one_line, ref_in, text_in
 from agentmon.runners.protocols.messages import MAX_LAST_WORDS_CHARACTERS, MAX_PART_CHARACTERS, in_parts, message_events
 
 TYPE_CHECKING = False

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import as_json, object_in, one_line, text_in, texts_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import as_json, clip, object_in, one_line, text_in, texts_in
 from agentmon.runners.protocols.acp.asks import MAX_DETAIL_CHARACTERS
 from agentmon.runners.protocols.asks import (
     FOREIGN_ANSWER,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import one_line, text_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, one_line, text_in
 from agentmon.runners.protocols.acp.calls import CallBook
 from agentmon.runners.protocols.acp.messages import MessageBook
 from agentmon.runners.protocols.acp.options import Options

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import text_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, text_in
 from agentmon.domain.unheard import ENDED_UNANSWERED
 from agentmon.runners.protocols.adapter import Step, encode_line
 from agentmon.runners.protocols.app_server import asks

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from agentmon.domain import codex_items
-from agentmon.domain.json_values import MAX_REF_CHARACTERS, as_json, object_in, objects_in, one_line, text_in, texts_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import (
+    MAX_REF_CHARACTERS,
+    as_json,
+    clip,
+    object_in,
+    objects_in,
+    one_line,
+    text_in,
+    texts_in,
+)
 from agentmon.domain.plain_text import storable
 from agentmon.runners.protocols.app_server import items
 from agentmon.runners.protocols.asks import (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agentmon.domain import codex_items
-from agentmon.domain.json_values import MAX_REF_CHARACTERS, object_in, text_in, texts_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import MAX_REF_CHARACTERS, clip, object_in, text_in, texts_in
 from agentmon.runners.protocols.app_server import items
 from agentmon.runners.protocols.diffs import MAX_DIFF_CHARACTERS
 

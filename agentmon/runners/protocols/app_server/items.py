@@ -11,8 +11,12 @@ from agentmon.domain.codex_items import (
     message_texts,
     unified,
 )
-from agentmon.domain.json_values import object_in, objects_in, text_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import (
+    clip,
+    object_in,
+    objects_in,
+    text_in,
+)
 from agentmon.runners.protocols.diffs import diff_event
 from agentmon.runners.protocols.messages import message_events
 

@@ -7,6 +7,7 @@ import json
 from agentmon.domain.json_values import (
     MAX_REF_CHARACTERS,
     TOO_DEEP,
+    clip,
     is_deeper,
     object_in,
     objects_in,
@@ -15,7 +16,6 @@ from agentmon.domain.json_values import (
     text_in,
     texts_in,
 )
-from agentmon.domain.letters import clip
 from agentmon.runners.protocols.app_server import asks, items
 from agentmon.runners.protocols.app_server.errors import error_line, is_limit, retry_status
 from agentmon.runners.protocols.app_server.notices import SILENT

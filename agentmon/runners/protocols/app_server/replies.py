@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import object_in, objects_in, text_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, object_in, objects_in, text_in
 from agentmon.runners.protocols.adapter import encode_line
 from agentmon.runners.protocols.app_server.errors import error_line
 from agentmon.runners.protocols.app_server.modes import MODES, thread_settings

@@ -7,8 +7,7 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import count_in, object_in, text_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, count_in, object_in, text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import json
 
 from agentmon.domain.json_values import (
     TOO_DEEP,
+    clip,
     object_in,
     objects_in,
     one_line,
@@ -17,7 +18,6 @@ from agentmon.domain.json_values import (
     ref_in,
     text_in,
 )
-from agentmon.domain.letters import clip
 from agentmon.domain.unheard import ENDED_UNANSWERED
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
 from agentmon.runners.protocols.conversation import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from agentmon.domain.claude_tools import tool_target, tool_type
-from agentmon.domain.json_values import objects_in, one_line, text_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, objects_in, one_line, text_in
 from agentmon.domain.plain_text import storable
 from agentmon.runners.protocols.asks import (
     FOREIGN_ANSWER,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agentmon.domain.claude_tools import hunks_text
-from agentmon.domain.json_values import objects_in, text_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, objects_in, text_in
 from agentmon.runners.protocols.diffs import diff_event
 
 TYPE_CHECKING = False

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agentmon.domain.claude_tools import MAX_SUMMARY_CHARACTERS, input_summary, result_text, tool_target, tool_type
-from agentmon.domain.json_values import count_in, object_in, objects_in, one_line, ref_in, text_in
-from agentmon.domain.letters import clip
+from agentmon.domain.json_values import clip, count_in, object_in, objects_in, one_line, ref_in, text_in
 from agentmon.runners.protocols.stream_json.diffs import diff_of_input, diff_of_result
 
 TYPE_CHECKING = False

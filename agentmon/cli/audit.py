@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.columns import fit
+from agentmon.cli.columns import fill
 from agentmon.cli.context import JsonOption, NumberArgument, WorkspaceOption, numbered_task, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import local_zone, moment_gone
@@ -154,7 +154,7 @@ def _form(line: AuditLine, *, has_subject: bool) -> object:
 def _text(line: AuditLine, *, has_subject: bool, is_all: bool) -> str:
     subject = f"{'' if line.task_number is None else f'#{line.task_number}':<6} "
     if is_all:
-        subject = f"{fit(plain_line(line.workspace_name or ''), _WORKSPACE_COLUMNS):<{_WORKSPACE_COLUMNS}} {subject}"
+        subject = f"{fill(plain_line(line.workspace_name or ''), _WORKSPACE_COLUMNS)} {subject}"
     return event_line(line.event, subject if has_subject else "")
 
 

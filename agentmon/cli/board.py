@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agentmon.bootstrap import Services
-from agentmon.cli.columns import columns_of, fit, terminal_width
+from agentmon.cli.columns import fit, terminal_width
 from agentmon.cli.context import JsonOption, WorkspaceOption, with_workspace
 from agentmon.cli.json_form import json_form
 from agentmon.cli.local_time import local_words
@@ -17,6 +17,7 @@ from agentmon.domain.board_filter import ARCHIVED_WORD, require_known
 from agentmon.domain.clock import SystemClock
 from agentmon.domain.due_dates import due_words
 from agentmon.domain.labels import labels_text
+from agentmon.domain.letters import columns_of
 from agentmon.domain.live_state import LiveState, elapsed_text
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_status import TaskStatus

@@ -1,8 +1,9 @@
 """Text in columns of a terminal: wide characters count twice, and what does not fit ends in an ellipsis."""
 
 import shutil
-import unicodedata
 from collections.abc import Sequence
+
+from agentmon.domain.letters import columns_of, cut
 
 DEFAULT_WIDTH = 100
 _NARROWEST = 40
@@ -13,22 +14,9 @@ def terminal_width() -> int:
     return max(_NARROWEST, shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns)
 
 
-def columns_of(text: str) -> int:
-    """Return how many columns the text takes."""
-    return len(text) if text.isascii() else sum(map(_columns_of_character, text))
-
-
 def fit(text: str, columns: int) -> str:
     """Return the text cut to the columns, the last of them ``…`` when something is missing; a shorter one as it is."""
-    if columns_of(text) <= columns:
-        return text
-    kept, taken = [], 0
-    for character in text:
-        taken += _columns_of_character(character)
-        if taken > columns - 1:
-            break
-        kept.append(character)
-    return "".join(kept) + "…" if columns > 0 else ""
+    return cut(text, columns, columns_of)
 
 
 def fill(text: str, columns: int) -> str:
@@ -47,9 +35,3 @@ def table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]], width: int
         ).rstrip()
         for row in [headings, *rows]
     ]
-
-
-def _columns_of_character(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"}:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1

@@ -4,9 +4,10 @@ import csv
 import io
 from decimal import Decimal
 
-from agentmon.cli.columns import columns_of, fill, fit
+from agentmon.cli.columns import fill, fit
 from agentmon.domain.amounts import NANO, MoneyFormat, count_text, duration_text, size_text
 from agentmon.domain.costs import CostGroup, CostSums
+from agentmon.domain.letters import columns_of
 from agentmon.domain.plain_text import plain_line
 from agentmon.services.cost_reports import CostBucket, CostReport
 from agentmon.services.costs import ExplainedAnswer

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from agentmon.cli.columns import columns_of, fit
+from agentmon.cli.columns import fit
 from agentmon.domain.ids import TaskId
+from agentmon.domain.letters import columns_of
 from agentmon.domain.live_state import LiveState
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.task_graph import TaskGraph

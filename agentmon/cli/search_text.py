@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agentmon.cli import exit_codes
-from agentmon.cli.columns import columns_of, fill, fit, terminal_width
+from agentmon.cli.columns import fill, fit, terminal_width
 from agentmon.cli.output import say, say_document, tell
 from agentmon.domain.errors import UsageError
+from agentmon.domain.letters import columns_of
 from agentmon.domain.moments import moment_words
 from agentmon.domain.search import FoundOfKind, SearchHit, SearchKind, parse_query
 from agentmon.paths import find_paths, find_workspace_root, is_repository

@@ -66,7 +66,9 @@ def _fitted(parts: list[tuple[int, str, float | None]]) -> str:
     while len(kept) > 1 and len(_GAP.join(text for _, text, _ in kept)) > width:
         kept.remove(max(kept, key=lambda part: part[0]))
     if len(kept) == 1 and len(kept[0][1]) > width:
-        return kept[0][1][: width - 1] + "…"
+        from agentmon.domain.letters import cut  # noqa: PLC0415 - hardly ever
+
+        return cut(kept[0][1], width)
     return _GAP.join(_coloured(text, percent) for _, text, percent in kept)
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from agentmon.cli.columns import columns_of, fill, fit
+from agentmon.cli.columns import fill, fit
 from agentmon.cli.cost_text import cost_cell
 from agentmon.domain.amounts import NANO, MoneyFormat, count_text
 from agentmon.domain.costs import CostSums
+from agentmon.domain.letters import columns_of
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.summaries import Activity, ProjectSummary, Spending, SummaryPeriod
 from agentmon.services.summaries import DailyReport, ProjectReport, SummaryTime

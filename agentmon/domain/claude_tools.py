@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import clip, count_in, objects_in, one_line, text_in, texts_in
+from agentmon.domain.json_values import count_in, objects_in, one_line, text_in, texts_in
+from agentmon.domain.letters import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def tool_target(name: str, tool_input: Mapping[str, object]) -> str:
     for key in _TARGET_KEYS:
         target = text_in(tool_input, key)
         if target:
-            return clip(target, MAX_TARGET_CHARACTERS)
+            return cut(target, MAX_TARGET_CHARACTERS)
     for value in tool_input.values():
         if isinstance(value, str) and value:
             return one_line(value, MAX_TARGET_CHARACTERS)
@@ -59,10 +60,10 @@ def input_summary(tool_input: Mapping[str, object]) -> str:
     if not tool_input:
         return ""
     short = {
-        clip(key, 200): clip(value, MAX_INPUT_TEXT_CHARACTERS) if isinstance(value, str) else value
+        cut(key, 200): cut(value, MAX_INPUT_TEXT_CHARACTERS) if isinstance(value, str) else value
         for key, value in tool_input.items()
     }
-    return clip(json.dumps(short, ensure_ascii=False), MAX_SUMMARY_CHARACTERS)
+    return cut(json.dumps(short, ensure_ascii=False), MAX_SUMMARY_CHARACTERS)
 
 
 def result_text(content: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agentmon.domain.json_values import (
     as_json,
-    clip,
     count_in,
     list_in,
     object_in,
@@ -14,6 +13,7 @@ from agentmon.domain.json_values import (
     text_in,
     texts_in,
 )
+from agentmon.domain.letters import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def patch_text(item: Item) -> str:
         left -= len(pieces[-1])
         if left < 0:
             break
-    return clip("\n".join(pieces), MAX_PATCH_CHARACTERS)
+    return cut("\n".join(pieces), MAX_PATCH_CHARACTERS)
 
 
 def unified(change: dict[str, object]) -> str:
@@ -63,7 +63,7 @@ def unified(change: dict[str, object]) -> str:
 def target_paths(item: Item) -> str:
     """Return the paths that a ``fileChange`` is about, in one line."""
     changes = objects_in(item, "changes", MAX_CHANGES)
-    return clip(", ".join(text_in(change, "path") for change in changes), MAX_TARGET_CHARACTERS)
+    return cut(", ".join(text_in(change, "path") for change in changes), MAX_TARGET_CHARACTERS)
 
 
 def plain_command(source: Item) -> str:
@@ -119,7 +119,7 @@ def ending_of(item: Item) -> tuple[str, str, str, int | None]:
     error = text_in(object_in(item, "error"), "message") or text_in(object_in(item, "failure"), "message")
     exit_code = item.get("exitCode")
     if type(exit_code) is int and exit_code != 0 and status in ("success", "failed"):
-        status, error = "failed", error or clip(f"exit code {exit_code}", 100)
+        status, error = "failed", error or cut(f"exit code {exit_code}", 100)
     return status, _output(item), error, optional_count_in(item, "durationMs")
 
 
@@ -153,4 +153,4 @@ def _content_text(content: dict[str, object]) -> str:
     if text or kind == "text":
         return text
     where = text_in(content, "path") or text_in(content, "name") or text_in(content, "url")
-    return f"[{clip(kind, 50)}{' ' if where else ''}{clip(where, 200)}]" if kind else ""
+    return f"[{cut(kind, 50)}{' ' if where else ''}{cut(where, 200)}]" if kind else ""

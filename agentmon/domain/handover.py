@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.letters import cut
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,9 +24,9 @@ def history_text(messages: Sequence[Message], operations: Sequence[Operation]) -
     said = [one for one in messages if not one.is_thinking and one.parent_ref is None]
     if not said:
         return ""
-    parts = [(one.created_at, f"[{one.role.value}]\n{_cut(one.content)}") for one in said]
+    parts = [(one.created_at, f"[{one.role.value}]\n{cut(one.content, MAX_MESSAGE_CHARACTERS)}") for one in said]
     parts += [
-        (one.started_at, f"[tool] {one.tool_name}: {_cut(one.target)} ({one.status.value})")
+        (one.started_at, f"[tool] {one.tool_name}: {cut(one.target, MAX_MESSAGE_CHARACTERS)} ({one.status.value})")
         for one in operations
         if one.parent_ref is None
     ]
@@ -49,7 +51,3 @@ def with_history(history: str, text: str) -> str:
         "An earlier conversation about this task cannot be resumed. This is what was said and done in it:\n\n"
         f"<history>\n{history}\n</history>\n\nGo on from there:\n\n{text}"
     )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_MESSAGE_CHARACTERS else f"{text[: MAX_MESSAGE_CHARACTERS - 1]}…"

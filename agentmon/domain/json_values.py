@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from agentmon.domain.letters import cut
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,10 +122,4 @@ def as_json(value: object) -> str:
 
 def one_line(text: str, max_characters: int) -> str:
     """Return the text with every run of white space as one space, cut with an ellipsis when it is longer."""
-    words = " ".join(text[: 4 * max_characters].split())
-    return words if len(words) <= max_characters else words[: max_characters - 1] + "…"
-
-
-def clip(text: str, max_characters: int) -> str:
-    """Return the text, cut with an ellipsis when it is longer than that."""
-    return text if len(text) <= max_characters else text[: max_characters - 1] + "…"
+    return cut(" ".join(text[: 4 * max_characters].split()), max_characters)

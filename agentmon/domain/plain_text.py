@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from agentmon.domain.letters import cut
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
@@ -42,9 +44,7 @@ def plain_line(text: str, *, max_characters: int | None = None) -> str:
         for control, symbol in _SYMBOLS.items():
             line = line.replace(control, symbol)
         line = re.sub(_UNSAFE, "�", line)
-    if max_characters is not None and len(line) > max_characters:
-        return line[: max(0, max_characters - 1)] + "…"
-    return line
+    return line if max_characters is None else cut(line, max_characters)
 
 
 def plain_lines(text: str) -> str:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from agentmon.domain.letters import cut, letter_before
 from agentmon.domain.plain_text import plain_line
 
 if TYPE_CHECKING:
@@ -235,11 +236,11 @@ class TextMatcher:
         begin = 0 if match is None else max(0, match.start() - _SNIPPET_BEFORE)
         if begin > 0 and (blank := text.find(" ", begin, begin + _SNIPPET_BEFORE // 2)) >= 0:
             begin = blank + 1
+        begin = letter_before(text, begin + 1) if begin else 0
         piece = text[begin : begin + 4 * _SNIPPET_CHARACTERS]
         line = " ".join(plain_line(piece).split())
         shown = ("…" if begin else "") + line
-        if len(shown) > _SNIPPET_CHARACTERS:
-            shown = shown[: _SNIPPET_CHARACTERS - 1] + "…"
+        shown = cut(shown, _SNIPPET_CHARACTERS)
         return Snippet(text=shown, marks=self.marks(shown))
 
     def context(self, text: str) -> str:

@@ -7,12 +7,12 @@ or direction override survives. Each line begins unstyled.
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from typing import Final, TypeAlias, TypedDict
 
+from agentmon.domain.letters import columns_of, letters
 from agentmon.domain.plain_text import plain_line
 
 Colour: TypeAlias = int | tuple[int, int, int]
@@ -157,19 +157,6 @@ def is_left_out_marker(line: bytes) -> bool:
 _MARKER_STYLE: Final = TextStyle(dim=True)
 
 
-@lru_cache(maxsize=4096)
-def _character_columns(character: str) -> int:
-    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
-
-
-def _columns(text: str) -> int:
-    if _NARROW.fullmatch(text):
-        return len(text)
-    return sum(map(_character_columns, text))
-
-
 def _without_controls(text: str) -> str:
     """Expand tabs and replace controls in a text that has no escape sequence and no cursor move."""
     if "\t" in text:
@@ -180,11 +167,11 @@ def _without_controls(text: str) -> str:
 def _expand_tabs(text: str, column: int = 0) -> str:
     first, *others = text.split("\t")
     expanded = [first]
-    column += _columns(first)
+    column += columns_of(first)
     for part in others:
         blanks = TAB_COLUMNS - column % TAB_COLUMNS
         expanded += (" " * blanks, part)
-        column += blanks + _columns(part)
+        column += blanks + columns_of(part)
     return "".join(expanded)
 
 
@@ -223,7 +210,7 @@ def _runs_in_order(text: str) -> tuple[StyledRun, ...]:
         if written is not None:
             written = _safe(written)
             parts.append(written)
-            column += _columns(written)
+            column += columns_of(written)
         elif match["control"] is not None:
             written = _control_text(match["control"], column)
             parts.append(written)
@@ -327,25 +314,24 @@ class _ScreenLine:
             self._put(self._column, list(text), self._style)
             self._column += len(text)
             return
-        for character in text:
-            columns = _character_columns(character)
+        for letter in letters(text):
+            columns = columns_of(letter)
             if columns:
                 self._fill()
-                self._put(self._column, [character, ""][:columns], self._style)
+                self._put(self._column, [letter[:_MAX_CLUSTER], *[""] * (columns - 1)], self._style)
                 self._column += columns
             else:
-                self._join(character)
+                self._join(letter)
 
     def _join(self, mark: str) -> None:
         position = min(self._column, len(self._characters)) - 1
-        if position > 0 and not self._characters[position]:
+        while position > 0 and not self._characters[position]:
             position -= 1
         if position < 0:
-            self._put(0, [" " + mark], self._style)
+            self._put(0, [f" {mark}"[:_MAX_CLUSTER]], self._style)
             self._column = max(1, self._column)
-        # Marks without end on one letter would cost the square of their number.
-        elif len(self._characters[position]) < _MAX_CLUSTER:
-            self._characters[position] += mark
+        else:
+            self._characters[position] = f"{self._characters[position]}{mark}"[:_MAX_CLUSTER]
 
     def _fill(self) -> None:
         missing = self._column - len(self._characters)
@@ -362,9 +348,15 @@ class _ScreenLine:
         self._styles[start:end] = [style] * len(characters)
 
     def _split_wide(self, column: int) -> None:
-        """Turn a wide character whose second half stands at ``column`` into two blanks."""
-        if 0 < column < len(self._characters) and not self._characters[column]:
-            self._characters[column - 1] = self._characters[column] = " "
+        """Turn a letter of several columns, one of which but the first stands at ``column``, into blanks."""
+        if not 0 < column < len(self._characters) or self._characters[column]:
+            return
+        end = column
+        while end < len(self._characters) and not self._characters[end]:
+            end += 1
+        while not self._characters[column]:
+            column -= 1
+        self._characters[column:end] = " " * (end - column)
 
 
 def _linked(style: TextStyle, address: str) -> TextStyle:

@@ -40,6 +40,7 @@ from agentmon.domain.conversation import (
 )
 from agentmon.domain.events import EventLevel
 from agentmon.domain.json_values import is_deeper
+from agentmon.domain.letters import cut
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.domain.plain_text import storable
 
@@ -102,14 +103,14 @@ class _Fields:
         value = default if value is None else value
         if not isinstance(value, str):
             raise ValueError(key)  # noqa: TRY004 - one error for every damage
-        return _clipped(storable(value), max_characters)
+        return cut(storable(value), max_characters)
 
     def exact_text(self, key: str, max_characters: int, default: str | None = "") -> str:
         """Return what a person decides about: what cannot be stored stands as its number."""
         value = self.document.get(key)
         if not isinstance(value, str):
             return self.text(key, max_characters, default)
-        return _clipped(storable(value, shows_numbers=True), max_characters)
+        return cut(storable(value, shows_numbers=True), max_characters)
 
     def find_text(self, key: str, max_characters: int) -> str | None:
         return None if self.document.get(key) is None else self.text(key, max_characters)
@@ -147,7 +148,7 @@ class _Fields:
         found = self._list(key)
         if not all(isinstance(part, str) for part in found):
             raise ValueError(key)
-        return tuple(_clipped(storable(part), _MAX_REF) for part in found if isinstance(part, str))
+        return tuple(cut(storable(part), _MAX_REF) for part in found if isinstance(part, str))
 
     def tool_input(self) -> Mapping[str, object]:
         value = self.document.get("tool_input")
@@ -178,10 +179,6 @@ def _storable_part(part: object) -> object:
     if isinstance(part, dict):
         return {storable(name): _storable_part(one) for name, one in part.items()}
     return part
-
-
-def _clipped(text: str, max_characters: int) -> str:
-    return text if len(text) <= max_characters else text[: max_characters - 1] + "…"
 
 
 def _session(fields: _Fields) -> ConversationNews:

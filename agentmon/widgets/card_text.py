@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentmon.domain.labels import labels_text
+from agentmon.domain.letters import cut_before
 from agentmon.domain.live_state import LiveState, numbers_text, short_moment
 from agentmon.domain.task_status import Priority, TaskStatus
 from agentmon.domain.verifications import VerificationStatus
@@ -113,7 +114,7 @@ def subtask_words(count: int, closed: int) -> str:
 def _title_line(card: Card, width: int) -> Line:
     number = f"{_name(card, width)} "
     priority = f"P{card.priority} "
-    room = width - len(number) - len(priority)
+    room = width - cells(number) - len(priority)
     if room < 1:
         return (Part(pad(number + priority, width), "muted"),)
     return (
@@ -128,11 +129,7 @@ def _name(card: Card, width: int) -> str:
     number = f"#{card.number}"
     workspace = even_line(card.workspace_name)
     room = max(0, width // 2 - cells(number))
-    if cells(workspace) > room:
-        workspace = f"…{workspace[-max(0, room - 1) :]}" if room > 1 else ""
-        while cells(workspace) > room:
-            workspace = workspace[:1] + workspace[2:]
-    return f"{workspace}{number}"
+    return f"{cut_before(workspace, room, cells) if room > 1 else ''}{number}"
 
 
 def _priority_style(priority: int) -> str:

@@ -8,13 +8,13 @@ from typing import Final
 
 from rich.cells import get_character_cell_size
 
+from agentmon.domain import letters
 from agentmon.domain.plain_text import UNEVEN, plain_line
 
 # Characters of one cell that nothing joins, for which most texts need no look at each one.
 _EVEN: Final = "[\x20-\x7e\xa0-\xac\xae-\u02ff\u2010-\u2027\u2190-\u21ff\u2400-\u2426\u2500-\u25fc\u2800-\u28ff\ufffd]*"
 _MARKS_MAX: Final = 3
 """Most combining marks kept on one character."""
-_CUT: Final = "…"
 
 
 def even_line(text: str, *, max_characters: int = 1000) -> str:
@@ -55,18 +55,7 @@ def cells(text: str) -> int:
 
 def cut(text: str, width: int) -> str:
     """Return a text that ``even_line`` made, at most ``width`` cells wide; a longer one ends with ``…``."""
-    if width <= 0:
-        return ""
-    if len(text) * 2 <= width or cells(text) <= width:
-        return text
-    room = width - 1
-    kept: list[str] = []
-    for character in text:
-        room -= get_character_cell_size(character)
-        if room < 0:
-            break
-        kept.append(character)
-    return "".join(kept).rstrip() + _CUT
+    return text if len(text) * 2 <= width else letters.cut(text, width, cells)
 
 
 def pad(text: str, width: int) -> str:

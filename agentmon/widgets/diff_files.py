@@ -11,8 +11,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agentmon.domain.diffs import ChangeKind
+from agentmon.domain.letters import cut_before
 from agentmon.widgets.cells import cells, cut, pad
-from agentmon.widgets.diff_painter import LETTERS, shown_line, tail_cut
+from agentmon.widgets.diff_painter import LETTERS, shown_line
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.theme_style import theme_style
 
@@ -108,7 +109,7 @@ class DiffFiles(Guarded, Widget):
         is_noted = layout.file_note(file, self._notes) != ""
         looked = " ●" if is_noted else " ✓" if is_looked else "  "
         room = max(0, width - 3 - cells("".join(counts)) - cells(looked) - 1)
-        name = pad(tail_cut(shown_line(file.path), room), room)
+        name = pad(cut_before(shown_line(file.path), room, cells), room)
         plain = "text-muted" if is_looked else "foreground"
         segments = [
             Segment("▌" if is_lit else " ", self._style("primary", is_lit=is_lit)),

@@ -12,6 +12,7 @@ from textual.strip import Strip
 
 from agentmon.domain.amounts import size_text
 from agentmon.domain.diffs import ChangeKind, DiffSide, word_changes
+from agentmon.domain.letters import cut_before
 from agentmon.domain.plain_text import exact_line
 from agentmon.widgets.cells import cells, cut, even_line, pad
 from agentmon.widgets.diff_colours import CHUNK_LINES, Chunk
@@ -243,7 +244,7 @@ class DiffPainter:
                 counts = f"  +{file.added} −{file.removed}" if file.hunks else ""
                 fold = "▸" if layout.is_folded(part) else "▾"
                 room = width - cells(counts) - cells(looked) - 5
-                name = tail_cut(file_name(file.path, file.old_path), room)
+                name = cut_before(file_name(file.path, file.old_path), room, cells)
                 on = lit or "head"
                 return [
                     Segment(f"{fold} ", self._style("muted", on)),
@@ -342,19 +343,6 @@ def file_name(path: str, old_path: str) -> str:
     """Return the path as it is shown, with the former one where there was another."""
     shown = shown_line(path)
     return shown if path == old_path else f"{shown_line(old_path)} → {shown}"
-
-
-def tail_cut(text: str, width: int) -> str:
-    """Return the end of a text in at most so many cells; a longer one begins with ``…``."""
-    if cells(text) <= width:
-        return text
-    if width <= 0:
-        return ""
-    end = len(text)
-    room = width - 1
-    while end > 0 and (room := room - cells(text[end - 1])) >= 0:
-        end -= 1
-    return f"…{text[end:]}"
 
 
 def digits_of(row: DiffRow) -> int:

@@ -13,9 +13,9 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 from textual.widgets.input import Selection
 
+from agentmon.domain.letters import letter_before, letter_behind
 from agentmon.domain.plain_text import plain_line, plain_lines
 from agentmon.widgets.cells import even_line, even_lines
-from agentmon.widgets.graphemes import letter_before, letter_behind
 from agentmon.widgets.guarded import Guarded
 from agentmon.widgets.text_rows import wrapped
 from agentmon.widgets.theme_style import theme_style

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 from rich import cells
 from rich._unicode_data import load
 
-from agentmon.widgets.graphemes import clusters
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,6 +25,10 @@ _DOUBTFUL: Final = re.compile(f"[^{_AGREED}]")
 _LINE: Final = re.compile(r"\x1b\[\d+;(\d+)H((?:[^\n\x1b]|\x1b(?!\[\d+;\d+H))*)")
 """What is drawn from one place on, up to the next."""
 _CODE_OR_TEXT: Final = re.compile(r"(\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\))|([^\x1b]+)|\x1b")
+
+_JOINER: Final = "\u200d"
+_SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
+_FLAG_LETTERS: Final = range(0x1F1E6, 0x1F200)
 
 
 def keep_columns(data: str) -> str:
@@ -68,10 +70,32 @@ def _keep_line(line: re.Match[str]) -> str:
         if text is None:
             kept.append(piece[0])
             continue
-        for cluster, width in clusters(text):
+        for cluster, width in _clusters(text):
             if _DOUBTFUL.search(cluster):
                 kept.append(f"{' ' * width}\x1b[{column}G{cluster}\x1b[{column + width}G")
             else:
                 kept.append(cluster)
             column += width
     return "".join(kept)
+
+
+def _clusters(text: str) -> Iterator[tuple[str, int]]:
+    """Yield what is drawn as one, with its width here; for rich that has no width which a joiner joins to something."""
+    begun, width = "", 0
+    for start, end, size in cells.split_graphemes(text)[0]:
+        part = text[start:end]
+        if begun and _joins(begun, part):
+            begun, width = begun + part, width + size
+            continue
+        if begun:
+            yield begun, width
+        begun, width = part, size
+    if begun:
+        yield begun, width
+
+
+def _joins(before: str, part: str) -> bool:
+    code = ord(part[0])
+    is_flag = code in _FLAG_LETTERS and len(before) == 1 and ord(before) in _FLAG_LETTERS
+    is_mark = unicodedata.category(part[0]).startswith("M")
+    return is_flag or is_mark or code in _SKIN_TONES or before.endswith(_JOINER) or part[0] == _JOINER

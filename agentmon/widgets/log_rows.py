@@ -5,13 +5,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from rich.cells import get_character_cell_size
-
+from agentmon.domain.letters import letter_behind, letters
 from agentmon.logs.line_text import PLAIN_STYLE, TextStyle, styled_runs
-from agentmon.widgets.cells import even_line, is_single
+from agentmon.widgets.cells import cells, even_line, is_single
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,7 +89,7 @@ class DisplayLine:
         self.is_plain = all(style is PLAIN_STYLE for style in self._styles)
         self._edges: array[int] | None = None
         if not self.text.isascii() and not is_single(self.text):
-            self._edges = array("l", accumulate(map(get_character_cell_size, self.text), initial=0))
+            self._edges = array("l", accumulate(_character_cells(self.text), initial=0))
         self._columns = 0
         self._breaks: list[int] = []
 
@@ -149,8 +148,8 @@ class DisplayLine:
             breaks = [0]
             while breaks[-1] < len(self.text):
                 fitting = bisect_right(edges, edges[breaks[-1]] + columns) - 1
-                # A wide character in a single column is still shown.
-                breaks.append(max(fitting, breaks[-1] + 1))
+                # A letter that is wider than the row is still shown.
+                breaks.append(fitting if fitting > breaks[-1] else letter_behind(self.text, breaks[-1]))
             if len(breaks) == 1:
                 breaks.append(0)
             self._breaks, self._columns = breaks, columns
@@ -257,3 +256,10 @@ class RowReader:
             start, end = line.wrapped_row(self.columns, number)
             rows.append(Row(line=line, position=Position(line.start, number), start=start, end=end))
         return rows
+
+
+def _character_cells(text: str) -> Iterator[int]:
+    """Yield the width of a letter at its first character, and none at its others, so that nothing ends within it."""
+    for letter in letters(text):
+        yield cells(letter)
+        yield from repeat(0, len(letter) - 1)

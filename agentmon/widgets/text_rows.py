@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rich.cells import get_character_cell_size
-
+from agentmon.domain.letters import fitting, letter_behind
 from agentmon.domain.plain_text import plain_lines
 from agentmon.widgets.cells import cells, even_line
 
@@ -42,7 +41,7 @@ def wrapped(text: str, width: int, *, at_words: bool = True) -> list[str]:
     rows: list[str] = []
     for line in plain_lines(text.replace("\t", _TAB)).split("\n"):
         even = even_line(line, max_characters=_LONGEST_LINE).rstrip()
-        while len(even) > width // 2 and (end := _fitting(even, width)) < len(even):
+        while len(even) > width // 2 and (end := fitting(even, width, cells) or letter_behind(even, 0)) < len(even):
             blank = even.rfind(" ", 0, end + 1) if at_words else -1
             if blank > len(even) - len(even.lstrip()) and blank > end // 3:
                 end = blank
@@ -103,13 +102,3 @@ def _diff_style(line: str) -> str:
     if line.startswith(_FILE_HEADS):
         return "muted"
     return {"+": "good", "-": "bad", "@": "primary"}.get(line[:1], "text")
-
-
-def _fitting(text: str, width: int) -> int:
-    """Return how many characters fit the cells; at least one."""
-    room = width
-    for index, character in enumerate(text):
-        room -= get_character_cell_size(character)
-        if room < 0:
-            return max(1, index)
-    return len(text)

@@ -23,6 +23,7 @@ from agentmon.domain.conversation import (
     UsageNews,
 )
 from agentmon.domain.events import EventLevel, EventType
+from agentmon.domain.letters import cut
 from agentmon.domain.operations import MessageRole, OperationType
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.redaction import MASK, redact
@@ -115,7 +116,7 @@ def payload_of(kind: str, news: ConversationNews) -> dict[str, object]:
         if content != default and name not in _NOT_TOLD:
             payload[name] = _plain(content)
     if isinstance(news, MessageNews) and len(news.text) > _TOLD_CHARACTERS:
-        payload["text"] = news.text[: _TOLD_CHARACTERS - 1] + "…"
+        payload["text"] = cut(news.text, _TOLD_CHARACTERS)
     return payload
 
 

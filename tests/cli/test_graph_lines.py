@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentmon.cli.columns import columns_of
 from agentmon.cli.graph_lines import graph_lines
 from agentmon.domain.ids import TaskId, WorkspaceId
+from agentmon.domain.letters import columns_of
 from agentmon.domain.task_graph import TaskGraph
 from agentmon.domain.tasks import Task
 

@@ -22,8 +22,7 @@ def test_each_character_of_a_long_line_is_measured_a_few_times_at_most(
         measured.append(one)
         return 1
 
-    for module in (cells, text_rows):
-        monkeypatch.setattr(module, "get_character_cell_size", measure)
+    monkeypatch.setattr(cells, "get_character_cell_size", measure)
 
     rows = text_rows.wrapped(character * 20_000, 40)
 

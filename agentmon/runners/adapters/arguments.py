@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.errors import ArgumentsError
 from agentmon.domain.former_names import with_present_names
+from agentmon.domain.letters import cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -280,4 +281,4 @@ def _shown(value: object) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN_VALUE_MAX_CHARACTERS else text[: _SHOWN_VALUE_MAX_CHARACTERS - 1] + "…"
+    return cut(text, _SHOWN_VALUE_MAX_CHARACTERS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import clip
+from agentmon.domain.letters import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ def diff_event(path: str, change_type: str, diff: str, added_lines: int, removed
     """Return the event ``diff`` with its texts cut to what is kept; ``diff`` is unified hunks without a head."""
     return {
         "kind": "diff",
-        "path": clip(path, MAX_PATH_CHARACTERS),
+        "path": cut(path, MAX_PATH_CHARACTERS),
         "change_type": change_type,
-        "diff": clip(diff, MAX_DIFF_CHARACTERS),
+        "diff": cut(diff, MAX_DIFF_CHARACTERS),
         "added_lines": added_lines,
         "removed_lines": removed_lines,
         "tool_ref": tool_ref,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import clip, list_in, object_in, objects_in, text_in, texts_in
+from agentmon.domain.json_values import list_in, object_in, objects_in, text_in, texts_in
+from agentmon.domain.letters import cut
 from agentmon.domain.plain_text import storable
 
 TYPE_CHECKING = False
@@ -22,18 +23,18 @@ def form_questions(schema: dict[str, object]) -> tuple[list[Event], dict[str, st
     for name in list(fields)[:MAX_FIELDS]:
         described = object_in(fields, name)
         text = text_in(described, "description") or text_in(described, "title") or name
-        text = clip(storable(text), MAX_TEXT_CHARACTERS)
+        text = cut(storable(text), MAX_TEXT_CHARACTERS)
         if text in names:
-            text = clip(text, MAX_TEXT_CHARACTERS - 20) + f" ({len(names) + 1})"
+            text = cut(text, MAX_TEXT_CHARACTERS - 20) + f" ({len(names) + 1})"
         names[text] = name
         choices = [
-            {"key": clip(key, MAX_TEXT_CHARACTERS), "label": clip(label, MAX_TEXT_CHARACTERS)}
+            {"key": cut(key, MAX_TEXT_CHARACTERS), "label": cut(label, MAX_TEXT_CHARACTERS)}
             for key, label in _choices(described).items()
         ]
         questions.append(
             {
                 "question": text,
-                "header": clip(text_in(described, "title"), MAX_TEXT_CHARACTERS),
+                "header": cut(text_in(described, "title"), MAX_TEXT_CHARACTERS),
                 "choices": choices,
                 "is_multiple": described.get("type") == "array",
             }
@@ -54,7 +55,7 @@ def form_content(schema: dict[str, object], replies: dict[str, list[str]]) -> di
             content[name] = _value(name, object_in(fields, name), texts)
     missing = [name for name in texts_in(schema, "required", MAX_FIELDS) if name not in content and name in fields]
     if missing:
-        raise ValueError(f"The form needs an answer to {clip(missing[0], 100)}.")
+        raise ValueError(f"The form needs an answer to {cut(missing[0], 100)}.")
     return content
 
 
@@ -74,7 +75,7 @@ def _value(name: str, field: dict[str, object], texts: list[str]) -> object:
     choices = _choices(field)
     unknown = [text for text in texts if choices and text not in choices]
     if unknown:
-        raise ValueError(f"{clip(unknown[0], 100)!r} is not among the choices of {clip(name, 100)}.")
+        raise ValueError(f"{cut(unknown[0], 100)!r} is not among the choices of {cut(name, 100)}.")
     kind = field.get("type")
     if kind == "array":
         return texts
@@ -84,7 +85,7 @@ def _value(name: str, field: dict[str, object], texts: list[str]) -> object:
         try:
             return int(texts[0]) if kind == "integer" else _number(texts[0])
         except ValueError:
-            raise ValueError(f"{clip(name, 100)} takes a number.") from None
+            raise ValueError(f"{cut(name, 100)} takes a number.") from None
     return texts[0]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from agentmon.domain.letters import cut
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,5 +111,4 @@ def _sentences(text: str) -> list[str]:
 
 
 def _shown(question: str) -> str:
-    line = " ".join(question.split())
-    return line if len(line) <= MAX_QUESTION_CHARACTERS else f"{line[: MAX_QUESTION_CHARACTERS - 1]}…"
+    return cut(" ".join(question.split()), MAX_QUESTION_CHARACTERS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import clip, one_line
+from agentmon.domain.json_values import one_line
+from agentmon.domain.letters import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ MAX_MALFORMED = 5
 
 def notice(level: str, text: str, topic: str) -> Event:
     """Return one notice with its text cut to what is kept."""
-    return {"kind": "notice", "level": level, "text": clip(text, MAX_NOTICE_CHARACTERS), "topic": topic}
+    return {"kind": "notice", "level": level, "text": cut(text, MAX_NOTICE_CHARACTERS), "topic": topic}
 
 
 def failed_call(key: str, model: str, provider: str, error: str, status: int | None) -> Event:
@@ -25,7 +26,7 @@ def failed_call(key: str, model: str, provider: str, error: str, status: int | N
         "key": key,
         "model": model or "unknown",
         "provider": provider or "unknown",
-        "error": clip(error, MAX_NOTICE_CHARACTERS),
+        "error": cut(error, MAX_NOTICE_CHARACTERS),
         "error_status": status,
     }
 

@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from agentmon.domain.letters import cut
 from agentmon.domain.plain_text import exact_lines, plain_line, plain_lines
 from agentmon.screens.bindings import NAME_DIALOG
 from agentmon.widgets.form import LineInput
@@ -58,9 +59,7 @@ class NameDialog(Guarded, ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Yield what would be done, what harm that does, the field, and the keys."""
         name = plain_line(self._name_to_type, max_characters=_LONGEST_NAME)
-        command = exact_lines(self._command)
-        if len(command) > _LONGEST_COMMAND:
-            command = f"{command[:_LONGEST_COMMAND]}…"
+        command = cut(exact_lines(self._command), _LONGEST_COMMAND)
         with Vertical(id="dialog"):
             yield Static(Content(self._heading), id="heading")
             yield Static(Content(command), id="command")

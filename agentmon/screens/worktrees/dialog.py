@@ -18,7 +18,7 @@ from agentmon.domain.amounts import size_text
 from agentmon.domain.errors import AgentmonError
 from agentmon.domain.worktrees import WorktreeStatus
 from agentmon.screens.bindings import WORKTREES
-from agentmon.widgets.cells import even_line
+from agentmon.widgets.cells import even_line, pad
 from agentmon.widgets.guarded import Failed, Guarded
 from agentmon.widgets.key_footer import KeyFooter
 
@@ -225,7 +225,7 @@ def _row(state: WorktreeState) -> Content:
     size = "" if state.size_bytes is None else size_text(state.size_bytes)
     return Content.assemble(
         (f"#{worktree.task_number:<5}", "$text-muted"),
-        f"{even_line(worktree.branch, max_characters=_BRANCH_WIDTH):<{_BRANCH_WIDTH}} ",
+        f"{pad(even_line(worktree.branch), _BRANCH_WIDTH)} ",
         (f"{commits:>7} {size:>8}  ", "$text-muted"),
         (even_line(words, max_characters=60), style),
     )

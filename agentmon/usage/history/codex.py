@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.codex_items import MAX_TARGET_CHARACTERS, call_of, ending_of, message_texts, unified
 from agentmon.domain.history import HistoryMessage, HistoryOperation
-from agentmon.domain.json_values import clip, objects_in, one_line
+from agentmon.domain.json_values import objects_in, one_line
+from agentmon.domain.letters import cut
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.usage.codex import MIN_FORK_PAUSE_MS, parent_thread
 from agentmon.usage.fields import milliseconds_in, moment_in, object_in, parse_record, ref_in, text_in
@@ -205,9 +206,9 @@ class CodexHistoryReader:
             session_ref=self._owner_ref,
             is_owner_marked=True,
             ref=self._ref(ref),
-            tool_name=clip(name, 200),
+            tool_name=cut(name, 200),
             type=OperationType(operation_type),
-            target=summary(clip(target, MAX_TARGET_CHARACTERS)),
+            target=summary(cut(target, MAX_TARGET_CHARACTERS)),
             input_summary=summary(given),
             status=OperationStatus.CANCELLED,
             started_at_ms=started_at_ms,

@@ -9,7 +9,8 @@ import json
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from agentmon.domain.history import MAX_PLACE, HistoryMessage, HistoryOperation
-from agentmon.domain.json_values import clip, one_line
+from agentmon.domain.json_values import one_line
+from agentmon.domain.letters import cut
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.domain.tool_kinds import MAX_TARGET_CHARACTERS, command_of, kind_type, named_target
 from agentmon.usage.fields import milliseconds_in, moment_in, object_in, objects_in, parse_record, ref_in, text_in
@@ -129,7 +130,7 @@ class GeminiHistoryReader:
         if not ref or not name:
             return
         given = object_in(call, "args")
-        command = clip(command_of(given), MAX_TARGET_CHARACTERS)
+        command = cut(command_of(given), MAX_TARGET_CHARACTERS)
         status = _STATUSES.get(text_in(call, "status", 40))
         output = summary(_output_of(call))
         ended_at_ms = moment_in(call, "timestamp")

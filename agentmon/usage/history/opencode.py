@@ -11,7 +11,8 @@ import re
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from agentmon.domain.history import MAX_PLACE, HistoryMessage, HistoryOperation
-from agentmon.domain.json_values import clip, one_line
+from agentmon.domain.json_values import one_line
+from agentmon.domain.letters import cut
 from agentmon.domain.operations import MessageRole, OperationStatus, OperationType
 from agentmon.domain.tool_kinds import MAX_TARGET_CHARACTERS, command_of, kind_type, named_target
 from agentmon.usage.fields import milliseconds_in, object_in, parse_record, ref_in, text_in
@@ -210,7 +211,7 @@ def _call(part: Mapping[str, object], ref: str, row: _Row, told: Told) -> None:
             tool_name=name,
             type=OperationType(kind_type(_KINDS.get(name, ""))),
             target=summary(
-                clip(command_of(given), MAX_TARGET_CHARACTERS)
+                cut(command_of(given), MAX_TARGET_CHARACTERS)
                 or named_target(given)
                 or one_line(text_in(state, "title"), MAX_TARGET_CHARACTERS)
             ),

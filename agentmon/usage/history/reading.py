@@ -13,7 +13,7 @@ from agentmon.domain.history import (
     merge_messages,
     merge_operations,
 )
-from agentmon.domain.json_values import clip
+from agentmon.domain.letters import cut
 from agentmon.domain.redaction import redact
 from agentmon.usage.reading import GatheredReadings, Reading
 
@@ -115,6 +115,6 @@ def summary(text: str) -> str:
 
 
 def _cleaned(text: str, max_characters: int) -> str:
-    cut = text if len(text) <= max_characters else text[: max_characters + _BEHIND_CUT]
-    kept = clip(redact(cut), max_characters).replace("\0", "\ufffd")
+    near = text if len(text) <= max_characters else text[: max_characters + _BEHIND_CUT]
+    kept = cut(redact(near), max_characters).replace("\0", "\ufffd")
     return kept if kept.isascii() else kept.encode("utf-8", "replace").decode()

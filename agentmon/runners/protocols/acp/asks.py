@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import clip, object_in, objects_in, one_line, read_object, text_in
+from agentmon.domain.json_values import object_in, objects_in, one_line, read_object, text_in
+from agentmon.domain.letters import cut
 from agentmon.runners.protocols.acp.calls import MAX_INPUT_CHARACTERS
 from agentmon.runners.protocols.asks import (
     INPUT_CANNOT_BE_EDITED,
@@ -59,7 +60,7 @@ class Ask:
             "type": call.type,
             "target": call.target,
             "title": f"{call.name}: {shown}" if call.name and shown != call.name else shown or "A tool",
-            "detail": clip(detail, MAX_DETAIL_CHARACTERS),
+            "detail": cut(detail, MAX_DETAIL_CHARACTERS),
             "reason": reason,
             "tool_input": (read_object(call.input_text) or {}) if is_whole else {},
             "input_digest": self.digest,

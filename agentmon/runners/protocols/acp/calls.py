@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from agentmon.domain.json_values import clip, object_in, objects_in, one_line, ref_in, text_in
+from agentmon.domain.json_values import object_in, objects_in, one_line, ref_in, text_in
+from agentmon.domain.letters import cut
 from agentmon.domain.tool_kinds import MAX_TARGET_CHARACTERS, TARGET_KEYS, command_of, kind_type, named_target
 from agentmon.runners.protocols.acp.diffs import shown_diff
 from agentmon.runners.protocols.acp.messages import chunk_text
@@ -66,15 +67,15 @@ class Call:
     def target(self) -> str:
         """Path, command, URL or query."""
         if self.command:
-            return clip(self.command, MAX_TARGET_CHARACTERS)
+            return cut(self.command, MAX_TARGET_CHARACTERS)
         if self.diffs:
             paths = dict.fromkeys([str(diff["path"]) for diff in self.diffs] + self._changed_paths())
-            return clip(", ".join(paths), MAX_TARGET_CHARACTERS)
+            return cut(", ".join(paths), MAX_TARGET_CHARACTERS)
         named = named_target(self.input)
         if named:
             return named
         if self.locations and self.type in {"read", "write"}:
-            return clip(", ".join(dict.fromkeys(self.locations)), MAX_TARGET_CHARACTERS)
+            return cut(", ".join(dict.fromkeys(self.locations)), MAX_TARGET_CHARACTERS)
         return one_line(self.title, MAX_TARGET_CHARACTERS)
 
     @property
@@ -87,8 +88,8 @@ class Call:
 
     def learn(self, told: Mapping[str, object]) -> None:
         """Take over what a ``tool_call``, a ``tool_call_update`` or a request tells; what it leaves out stays."""
-        self.kind = clip(text_in(told, "kind"), 40) or self.kind
-        title = clip(text_in(told, "title"), MAX_INPUT_CHARACTERS)
+        self.kind = cut(text_in(told, "kind"), 40) or self.kind
+        title = cut(text_in(told, "title"), MAX_INPUT_CHARACTERS)
         if not self.name:
             self.name = _tool_name(told, self.tool_ref, title, self.kind)
         self.title = title or self.title
@@ -99,26 +100,26 @@ class Call:
                 self.input, self.input_text = given, written
             else:
                 keys = [key for key in ("command", "cmd", *TARGET_KEYS) if text_in(given, key)]
-                self.input = {key: clip(text_in(given, key), MAX_LONG_CHARACTERS) for key in keys[:2]}
-                self.input_text = clip(written, MAX_SUMMARY_CHARACTERS)
+                self.input = {key: cut(text_in(given, key), MAX_LONG_CHARACTERS) for key in keys[:2]}
+                self.input_text = cut(written, MAX_SUMMARY_CHARACTERS)
         if objects_in(told, "locations"):
             paths = [text_in(location, "path") for location in objects_in(told, "locations", 10)]
-            self.locations = [clip(path, MAX_TARGET_CHARACTERS) for path in paths if path]
+            self.locations = [cut(path, MAX_TARGET_CHARACTERS) for path in paths if path]
         self._learn_content(told)
 
     def _learn_content(self, told: Mapping[str, object]) -> None:
         blocks = objects_in(told, "content")
         if isinstance(told.get("content"), list):
             shown = (chunk_text(object_in(block, "content")) for block in blocks if block.get("type") == "content")
-            self.texts = clip("\n".join(filter(None, shown)), MAX_SUMMARY_CHARACTERS)
+            self.texts = cut("\n".join(filter(None, shown)), MAX_SUMMARY_CHARACTERS)
         diffs = [shown_diff(block, self.tool_ref) for block in blocks[:MAX_DIFFS] if block.get("type") == "diff"]
         self.diffs = [diff for diff in diffs if diff is not None] or self.diffs
         raw = told.get("rawOutput")
         if isinstance(raw, str):
-            self.output = clip(raw, MAX_SUMMARY_CHARACTERS)
+            self.output = cut(raw, MAX_SUMMARY_CHARACTERS)
         elif isinstance(raw, dict):
             found = text_in(raw, "output") or text_in(raw, "error") or text_in(raw, "formatted_output")
-            self.output = clip(found, MAX_SUMMARY_CHARACTERS)
+            self.output = cut(found, MAX_SUMMARY_CHARACTERS)
 
     def started_event(self) -> Event:
         """Return ``tool_started`` as it is known now."""
@@ -128,7 +129,7 @@ class Call:
             "tool_name": self.name or "a tool",
             "type": self.type,
             "target": self.target,
-            "input_summary": clip(self.input_text, MAX_SUMMARY_CHARACTERS),
+            "input_summary": cut(self.input_text, MAX_SUMMARY_CHARACTERS),
         }
 
     def finished_event(self, status: str, error: str | None) -> Event:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import clip, object_in, one_line, ref_in, text_in
+from agentmon.domain.json_values import object_in, one_line, ref_in, text_in
+from agentmon.domain.letters import cut
 from agentmon.runners.protocols.messages import MAX_LAST_WORDS_CHARACTERS, MAX_PART_CHARACTERS, in_parts, message_events
 
 TYPE_CHECKING = False
@@ -49,7 +50,7 @@ class MessageBook:
             if not is_thinking:
                 self.last_words = ""
         if not is_thinking and len(self.last_words) < MAX_LAST_WORDS_CHARACTERS:
-            self.last_words = clip(self.last_words + text, MAX_LAST_WORDS_CHARACTERS)
+            self.last_words = cut(self.last_words + text, MAX_LAST_WORDS_CHARACTERS)
         events += [
             {"kind": "delta", "message_ref": self._ref, "text": part, "is_thinking": is_thinking}
             for part in in_parts(text)

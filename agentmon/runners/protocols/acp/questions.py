@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import as_json, clip, object_in, one_line, text_in, texts_in
+from agentmon.domain.json_values import as_json, object_in, one_line, text_in, texts_in
+from agentmon.domain.letters import cut
 from agentmon.runners.protocols.acp.asks import MAX_DETAIL_CHARACTERS
 from agentmon.runners.protocols.asks import (
     FOREIGN_ANSWER,
@@ -57,7 +58,7 @@ class Question:
             "tool_ref": self.tool_ref,
             "tool_name": "" if call is None else call.name,
             "title": one_line(message, MAX_TITLE_CHARACTERS) or one_line(first, MAX_TITLE_CHARACTERS),
-            "detail": clip(message, MAX_DETAIL_CHARACTERS),
+            "detail": cut(message, MAX_DETAIL_CHARACTERS),
             "input_digest": self.digest,
             "questions": questions,
         }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import clip, one_line, text_in
+from agentmon.domain.json_values import one_line, text_in
+from agentmon.domain.letters import cut
 from agentmon.runners.protocols.acp.calls import CallBook
 from agentmon.runners.protocols.acp.messages import MessageBook
 from agentmon.runners.protocols.acp.options import Options
@@ -133,7 +134,7 @@ class AcpState(Conversation):
         """Tell of the session what is new."""
         news: Event = {}
         for name, value in told.items():
-            kept = clip(one_line(value, 500), MAX_FIELD_CHARACTERS) if isinstance(value, str) else value
+            kept = cut(one_line(value, 500), MAX_FIELD_CHARACTERS) if isinstance(value, str) else value
             if kept and self._told.get(name) != kept:
                 news[name] = self._told[name] = kept
         if news:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import clip, text_in
+from agentmon.domain.json_values import text_in
+from agentmon.domain.letters import cut
 from agentmon.domain.unheard import ENDED_UNANSWERED
 from agentmon.runners.protocols.adapter import Step, encode_line
 from agentmon.runners.protocols.app_server import asks
@@ -36,7 +37,7 @@ class AppServerAdapter(NewsReader):
             self._waiting.append(Message(prompt, None))
         wanted_mode = text_in(self._launch, "permission_mode")
         if wanted_mode and wanted_mode != self._mode:
-            text = f"Codex knows no permission mode {clip(wanted_mode, 100)!r}; {self._mode} is used."
+            text = f"Codex knows no permission mode {cut(wanted_mode, 100)!r}; {self._mode} is used."
             self._events.append(notice("warn", text, "permission_mode"))
         self._set_activity("working", "", "launch")
         version = text_in(self._launch, "client_version") or "0"

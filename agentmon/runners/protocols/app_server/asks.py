@@ -6,13 +6,13 @@ from agentmon.domain import codex_items
 from agentmon.domain.json_values import (
     MAX_REF_CHARACTERS,
     as_json,
-    clip,
     object_in,
     objects_in,
     one_line,
     text_in,
     texts_in,
 )
+from agentmon.domain.letters import cut
 from agentmon.domain.plain_text import storable
 from agentmon.runners.protocols.app_server import items
 from agentmon.runners.protocols.asks import (
@@ -90,10 +90,10 @@ def make_ask(
     ask.digest = digest_of(shown)
     ask.event |= described
     ask.event["title"] = one_line(str(described["title"]), MAX_LABEL_CHARACTERS)
-    ask.event["reason"] = clip(text_in(params, "reason"), items.MAX_SUMMARY_CHARACTERS)
+    ask.event["reason"] = cut(text_in(params, "reason"), items.MAX_SUMMARY_CHARACTERS)
     ask.event["input_digest"] = ask.digest
     if "tool_ref" not in ask.event:
-        ask.event["tool_ref"] = clip(text_in(params, "itemId"), MAX_REF_CHARACTERS) or None
+        ask.event["tool_ref"] = cut(text_in(params, "itemId"), MAX_REF_CHARACTERS) or None
     if not shown:
         raise ValueError("The request is nested too deeply.")
     return ask
@@ -139,9 +139,9 @@ def _describe_command(ask: Ask, item: dict[str, object]) -> Event:
         "ask_kind": "permission",
         "tool_name": "shell",
         "type": codex_items.command_operation(params) if not host else "query",
-        "target": clip(host or shown, codex_items.MAX_TARGET_CHARACTERS),
+        "target": cut(host or shown, codex_items.MAX_TARGET_CHARACTERS),
         "title": f"Reach {host}" if host and not command else f"{verb} {shown or 'a command'}",
-        "detail": clip("\n".join(details), MAX_DIFF_CHARACTERS),
+        "detail": cut("\n".join(details), MAX_DIFF_CHARACTERS),
         "tool_input": given if len(command) <= MAX_EDITABLE_CHARACTERS else {},
         "can_allow_for_session": kind != "humanCommand",
     }
@@ -154,9 +154,9 @@ def _describe_file_change(ask: Ask, item: dict[str, object]) -> Event:
         "ask_kind": "permission",
         "tool_name": "apply_patch",
         "type": "write",
-        "target": paths or clip(root, codex_items.MAX_TARGET_CHARACTERS),
+        "target": paths or cut(root, codex_items.MAX_TARGET_CHARACTERS),
         "title": f"Write below {root}" if root else f"Change {paths}" if paths else "Change files",
-        "detail": clip((f"Write below {root}\n" if root else "") + codex_items.patch_text(item), MAX_DIFF_CHARACTERS),
+        "detail": cut((f"Write below {root}\n" if root else "") + codex_items.patch_text(item), MAX_DIFF_CHARACTERS),
         "can_allow_for_session": True,
     }
 
@@ -167,9 +167,9 @@ def _describe_permissions(ask: Ask, _item: dict[str, object]) -> Event:
         "ask_kind": "permission",
         "tool_name": "request_permissions",
         "type": "execute",
-        "target": clip(wanted, codex_items.MAX_TARGET_CHARACTERS),
+        "target": cut(wanted, codex_items.MAX_TARGET_CHARACTERS),
         "title": "Give more permissions",
-        "detail": clip(wanted, MAX_DIFF_CHARACTERS),
+        "detail": cut(wanted, MAX_DIFF_CHARACTERS),
         "can_allow_for_session": True,
     }
 
@@ -177,16 +177,16 @@ def _describe_permissions(ask: Ask, _item: dict[str, object]) -> Event:
 def _describe_user_input(ask: Ask, _item: dict[str, object]) -> Event:
     questions: list[Event] = []
     for number, asked in enumerate(objects_in(ask.params, "questions", MAX_QUESTIONS), 1):
-        text = clip(storable(text_in(asked, "question")), MAX_QUESTION_CHARACTERS) or f"Question {number}"
+        text = cut(storable(text_in(asked, "question")), MAX_QUESTION_CHARACTERS) or f"Question {number}"
         if text in ask.question_ids:
-            text = clip(text, MAX_QUESTION_CHARACTERS - 10) + f" ({number})"
+            text = cut(text, MAX_QUESTION_CHARACTERS - 10) + f" ({number})"
         ask.question_ids[text] = text_in(asked, "id")
         choices: dict[str, Event] = {}
         for option in objects_in(asked, "options", MAX_CHOICES):
-            label = clip(text_in(option, "label"), MAX_LABEL_CHARACTERS)
-            description = clip(text_in(option, "description"), MAX_QUESTION_CHARACTERS)
+            label = cut(text_in(option, "label"), MAX_LABEL_CHARACTERS)
+            description = cut(text_in(option, "description"), MAX_QUESTION_CHARACTERS)
             choices.setdefault(label, {"key": label, "label": label, "description": description})
-        header = clip(text_in(asked, "header"), MAX_LABEL_CHARACTERS)
+        header = cut(text_in(asked, "header"), MAX_LABEL_CHARACTERS)
         questions.append({"question": text, "header": header, "choices": list(choices.values())})
     return {
         "ask_kind": "question",
@@ -207,10 +207,10 @@ def _describe_elicitation(ask: Ask, _item: dict[str, object]) -> Event:
     return {
         "ask_kind": "question" if questions else "permission",
         "tool_ref": None,
-        "tool_name": clip(server, 200),
-        "target": clip(url or server, codex_items.MAX_TARGET_CHARACTERS),
+        "tool_name": cut(server, 200),
+        "target": cut(url or server, codex_items.MAX_TARGET_CHARACTERS),
         "title": message or (f"Open {url}" if url else f"{server} asks"),
-        "detail": clip("\n".join(filter(None, (message, url))), MAX_DIFF_CHARACTERS),
+        "detail": cut("\n".join(filter(None, (message, url))), MAX_DIFF_CHARACTERS),
         "questions": questions,
         "can_allow_for_session": not questions and can_persist,
     }

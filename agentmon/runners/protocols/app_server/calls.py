@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agentmon.domain import codex_items
-from agentmon.domain.json_values import MAX_REF_CHARACTERS, clip, object_in, text_in, texts_in
+from agentmon.domain.json_values import MAX_REF_CHARACTERS, object_in, text_in, texts_in
+from agentmon.domain.letters import cut
 from agentmon.runners.protocols.app_server import items
 from agentmon.runners.protocols.diffs import MAX_DIFF_CHARACTERS
 
@@ -102,7 +103,7 @@ class ItemLog:
 
     def _start_subagent(self, item: dict[str, object], thread_id: str) -> list[Event]:
         """Codex tells some subagents by a mark alone: a call of its own then stands for all that the subagent does."""
-        agent_thread_id = clip(text_in(item, "agentThreadId"), MAX_REF_CHARACTERS)
+        agent_thread_id = cut(text_in(item, "agentThreadId"), MAX_REF_CHARACTERS)
         tool_ref = _ref(f"agent-{agent_thread_id}")
         if not agent_thread_id or agent_thread_id in self._parents or tool_ref in self._finished:
             return []
@@ -114,7 +115,7 @@ class ItemLog:
                 "tool_ref": tool_ref,
                 "tool_name": "agent",
                 "type": "execute",
-                "target": clip(text_in(item, "agentPath"), codex_items.MAX_TARGET_CHARACTERS),
+                "target": cut(text_in(item, "agentPath"), codex_items.MAX_TARGET_CHARACTERS),
                 "parent_tool_ref": self.parent_of(thread_id),
             },
             *self._cancel_surplus(),
@@ -123,7 +124,7 @@ class ItemLog:
     def _learn_subagents(self, item: dict[str, object], tool_ref: str) -> None:
         if item.get("type") == "collabAgentToolCall":
             for thread_id in texts_in(item, "receiverThreadIds", MAX_SUBAGENTS):
-                self._learn_subagent(clip(thread_id, MAX_REF_CHARACTERS), tool_ref)
+                self._learn_subagent(cut(thread_id, MAX_REF_CHARACTERS), tool_ref)
 
     def _learn_subagent(self, thread_id: str, tool_ref: str) -> None:
         if thread_id:
@@ -146,7 +147,7 @@ class ItemLog:
 
 
 def _ref(item_id: str) -> str:
-    return clip(item_id, MAX_REF_CHARACTERS)
+    return cut(item_id, MAX_REF_CHARACTERS)
 
 
 def _kept(item: dict[str, object], thread_id: str) -> dict[str, object]:
@@ -157,5 +158,5 @@ def _kept(item: dict[str, object], thread_id: str) -> dict[str, object]:
     elif item.get("type") == "fileChange":
         kept["changes"] = [{"path": codex_items.target_paths(item), "diff": codex_items.patch_text(item)}]
     elif item.get("type") == "commandExecution":
-        kept["command"] = clip(text_in(item, "command"), MAX_DIFF_CHARACTERS)
+        kept["command"] = cut(text_in(item, "command"), MAX_DIFF_CHARACTERS)
     return kept

@@ -12,11 +12,11 @@ from agentmon.domain.codex_items import (
     unified,
 )
 from agentmon.domain.json_values import (
-    clip,
     object_in,
     objects_in,
     text_in,
 )
+from agentmon.domain.letters import cut
 from agentmon.runners.protocols.diffs import diff_event
 from agentmon.runners.protocols.messages import message_events
 
@@ -55,10 +55,10 @@ def tool_started(item: Item, tool_ref: str, parent_tool_ref: str | None) -> Even
     return {
         "kind": "tool_started",
         "tool_ref": tool_ref,
-        "tool_name": clip(name, 200),
+        "tool_name": cut(name, 200),
         "type": operation,
-        "target": clip(target, MAX_TARGET_CHARACTERS),
-        "input_summary": clip(summary, MAX_SUMMARY_CHARACTERS),
+        "target": cut(target, MAX_TARGET_CHARACTERS),
+        "input_summary": cut(summary, MAX_SUMMARY_CHARACTERS),
         "parent_tool_ref": parent_tool_ref,
     }
 
@@ -70,8 +70,8 @@ def tool_finished(item: Item, tool_ref: str) -> Event:
         "kind": "tool_finished",
         "tool_ref": tool_ref,
         "status": status,
-        "output_summary": clip(output, MAX_SUMMARY_CHARACTERS),
-        "error": clip(error, MAX_SUMMARY_CHARACTERS) if error else None,
+        "output_summary": cut(output, MAX_SUMMARY_CHARACTERS),
+        "error": cut(error, MAX_SUMMARY_CHARACTERS) if error else None,
         "duration_ms": duration_ms,
     }
 
@@ -108,7 +108,7 @@ def plan(params: dict[str, object]) -> Event:
         "kind": "plan",
         "steps": [
             {
-                "text": clip(text_in(step, "step"), MAX_TARGET_CHARACTERS),
+                "text": cut(text_in(step, "step"), MAX_TARGET_CHARACTERS),
                 "status": _PLAN_STATUSES.get(text_in(step, "status"), "pending"),
             }
             for step in steps

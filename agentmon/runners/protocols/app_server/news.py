@@ -7,7 +7,6 @@ import json
 from agentmon.domain.json_values import (
     MAX_REF_CHARACTERS,
     TOO_DEEP,
-    clip,
     is_deeper,
     object_in,
     objects_in,
@@ -16,6 +15,7 @@ from agentmon.domain.json_values import (
     text_in,
     texts_in,
 )
+from agentmon.domain.letters import cut
 from agentmon.runners.protocols.app_server import asks, items
 from agentmon.runners.protocols.app_server.errors import error_line, is_limit, retry_status
 from agentmon.runners.protocols.app_server.notices import SILENT
@@ -83,9 +83,9 @@ class NewsReader(ReplyReader):
         thread = object_in(params, "thread")
         thread_id = text_in(thread, "id")
         if thread_id and thread_id != self._thread_id:
-            model = clip(text_in(thread, "model"), 200)
-            provider = clip(text_in(thread, "modelProvider"), 200)
-            self._thread_models[clip(thread_id, 500)] = (model, provider)
+            model = cut(text_in(thread, "model"), 200)
+            provider = cut(text_in(thread, "modelProvider"), 200)
+            self._thread_models[cut(thread_id, 500)] = (model, provider)
             if len(self._thread_models) > MAX_THREADS:
                 del self._thread_models[next(iter(self._thread_models))]
 
@@ -128,7 +128,7 @@ class NewsReader(ReplyReader):
             return
         for item in objects_in(turn, "items", 1_000):
             if item.get("type") == "agentMessage" and text_in(item, "text"):
-                self._last_text = clip(text_in(item, "text"), items.MAX_SUMMARY_CHARACTERS)
+                self._last_text = cut(text_in(item, "text"), items.MAX_SUMMARY_CHARACTERS)
         error = object_in(turn, "error")
         if status == "completed":
             self._end_turn("completed", None)
@@ -157,7 +157,7 @@ class NewsReader(ReplyReader):
             if not self._has_place(params) or (item.get("type") == "userMessage" and not is_ours):
                 return
             if is_ours and item.get("type") == "agentMessage" and text_in(item, "text"):
-                self._last_text = clip(text_in(item, "text"), items.MAX_SUMMARY_CHARACTERS)
+                self._last_text = cut(text_in(item, "text"), items.MAX_SUMMARY_CHARACTERS)
         else:
             self._usage.note_request(params, self._at_ms)
         self._events += self._calls.complete(item, text_in(params, "threadId"))
@@ -166,7 +166,7 @@ class NewsReader(ReplyReader):
         if params.get("threadId") == self._thread_id:
             text, ref = params.get("delta"), params.get("itemId")
             if isinstance(text, str) and isinstance(ref, str):
-                ref = clip(ref, MAX_REF_CHARACTERS)
+                ref = cut(ref, MAX_REF_CHARACTERS)
                 self._events.append({"kind": "delta", "message_ref": ref, "text": text, "is_thinking": is_thinking})
 
     def _thinking_delta(self, params: dict[str, object]) -> None:
@@ -208,17 +208,17 @@ class NewsReader(ReplyReader):
         return model or ours[0], provider or ours[1]
 
     def _settings_updated(self, params: dict[str, object]) -> None:
-        model = clip(text_in(object_in(params, "threadSettings"), "model"), 200)
+        model = cut(text_in(object_in(params, "threadSettings"), "model"), 200)
         if self._is_ours(params) and model and model != self._model and not self._settings_changed:
             self._model = model
             self._events.append({"kind": "session", "model": model})
 
     def _model_rerouted(self, params: dict[str, object]) -> None:
-        model = clip(text_in(params, "toModel"), 200)
+        model = cut(text_in(params, "toModel"), 200)
         if self._is_ours(params) and model:
             self._model = model
             self._events.append({"kind": "session", "model": model})
-            text = f"Codex goes on with the model {model} instead of {clip(text_in(params, 'fromModel'), 200)}."
+            text = f"Codex goes on with the model {model} instead of {cut(text_in(params, 'fromModel'), 200)}."
             self._events.append(notice("warn", text, "model"))
 
     def _name_updated(self, params: dict[str, object]) -> None:
@@ -233,7 +233,7 @@ class NewsReader(ReplyReader):
             self._events.append(notice("warn", error_line(error), "retry"))
             # What is not tried again stands in the rollout, under the name of the turn.
             model, provider = self._billed_model(params)
-            key = f"{clip(text_in(params, 'turnId'), 200)}:retry{self._at_ms}"
+            key = f"{cut(text_in(params, 'turnId'), 200)}:retry{self._at_ms}"
             self._events.append(failed_call(key, model, provider, error_line(error), retry_status(error)))
 
     def _warned(self, params: dict[str, object]) -> None:
@@ -253,7 +253,7 @@ class NewsReader(ReplyReader):
             return
         if method not in asks.METHODS:
             self._events += self._notices.unknown(method)
-            self._reject(server_id, _METHOD_NOT_FOUND, f"agentmon does not know {clip(method, 200)}")
+            self._reject(server_id, _METHOD_NOT_FOUND, f"agentmon does not know {cut(method, 200)}")
             return
         known = self._asks.get(server_id)
         if known is not None:
@@ -264,7 +264,7 @@ class NewsReader(ReplyReader):
             self._reject(server_id, _INVALID_REQUEST, "agentmon holds too many open requests")
             return
         self._ask_count += 1
-        request_id = clip(f"{self._ask_count}-{server_id}", 100)
+        request_id = cut(f"{self._ask_count}-{server_id}", 100)
         item = self._calls.open_item(text_in(params, "itemId"))
         try:
             ask = asks.make_ask(request_id, server_id, method, params, item)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import clip, object_in, objects_in, text_in
+from agentmon.domain.json_values import object_in, objects_in, text_in
+from agentmon.domain.letters import cut
 from agentmon.runners.protocols.adapter import encode_line
 from agentmon.runners.protocols.app_server.errors import error_line
 from agentmon.runners.protocols.app_server.modes import MODES, thread_settings
@@ -39,7 +40,7 @@ class ReplyReader(TurnKeeper):
             self._fail_to_begin(f"Codex does not take agentmon's greeting: {error}")
             return
         agent = text_in(result, "userAgent").partition(" ")[0]
-        self._version = clip(agent.rpartition("/")[2], 100)
+        self._version = cut(agent.rpartition("/")[2], 100)
         self._send.append(encode_line({"method": "initialized"}))
         begin = text_in(self._launch, "start") or "fresh"
         params: dict[str, object] = thread_settings(self._mode)
@@ -64,20 +65,20 @@ class ReplyReader(TurnKeeper):
                 self._fail_to_begin(self._cannot_go_on("Codex", str(context), error))
             return
         self._thread_id = thread_id
-        self._model = clip(text_in(result, "model") or text_in(thread, "model") or self._model, 200)
-        self._provider = clip(text_in(result, "modelProvider") or text_in(thread, "modelProvider"), 200)
+        self._model = cut(text_in(result, "model") or text_in(thread, "model") or self._model, 200)
+        self._provider = cut(text_in(result, "modelProvider") or text_in(thread, "modelProvider"), 200)
         self._effort = result.get("reasoningEffort")
         self._policy = object_in(result, "sandbox")
         self._events.append(
             {
                 "kind": "session",
-                "session_ref": clip(thread_id, 500),
-                "title": clip(text_in(thread, "name"), 500) or None,
+                "session_ref": cut(thread_id, 500),
+                "title": cut(text_in(thread, "name"), 500) or None,
                 "model": self._model or None,
                 "permission_mode": self._mode,
-                "agent_version": clip(text_in(thread, "cliVersion"), 100) or self._version or None,
+                "agent_version": cut(text_in(thread, "cliVersion"), 100) or self._version or None,
                 "permission_modes": list(MODES),
-                "transcript_path": clip(text_in(thread, "path"), 4_000) or None,
+                "transcript_path": cut(text_in(thread, "path"), 4_000) or None,
             }
         )
         if self._waiting:
@@ -88,7 +89,7 @@ class ReplyReader(TurnKeeper):
 
     def _models_listed(self, result: dict[str, object], _error: str | None, _context: object) -> None:
         offered = objects_in(result, "data", MAX_MODELS)
-        names = [clip(text_in(model, "model"), 200) for model in offered if model.get("hidden") is not True]
+        names = [cut(text_in(model, "model"), 200) for model in offered if model.get("hidden") is not True]
         if any(names):
             self._events.append({"kind": "session", "models": list(filter(None, names))})
 

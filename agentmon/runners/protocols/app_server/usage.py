@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from agentmon.domain.json_values import clip, count_in, object_in, text_in
+from agentmon.domain.json_values import count_in, object_in, text_in
+from agentmon.domain.letters import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class UsageCounter:
         thread_id = text_in(params, "threadId")
         _remember(self._with_keys, thread_id, MAX_THREADS)
         event = self._event(key, usage, model, provider, is_provisional=False)
-        asked_at_ms = self._asked_at_ms.get(clip(thread_id, 500))
+        asked_at_ms = self._asked_at_ms.get(cut(thread_id, 500))
         if event is not None and asked_at_ms is not None:
             event["latency_ms"] = max(0, at_ms - asked_at_ms)
         return event
@@ -68,7 +69,7 @@ class UsageCounter:
     def _event(
         self, key: str, usage: dict[str, object], model: str, provider: str, *, is_provisional: bool
     ) -> Event | None:
-        key = clip(key, 500)
+        key = cut(key, 500)
         if key in self._keys:
             return None
         _remember(self._keys, key, MAX_KEYS)
@@ -99,6 +100,6 @@ def provisional_key(thread_id: str, total: dict[str, object]) -> str:
 
 
 def _remember(known: dict[str, int | None], name: str, max_names: int, at_ms: int | None = None) -> None:
-    known[clip(name, 500)] = at_ms
+    known[cut(name, 500)] = at_ms
     if len(known) > max_names:
         del known[next(iter(known))]

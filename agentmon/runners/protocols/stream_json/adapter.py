@@ -9,7 +9,6 @@ import json
 
 from agentmon.domain.json_values import (
     TOO_DEEP,
-    clip,
     object_in,
     objects_in,
     one_line,
@@ -18,6 +17,7 @@ from agentmon.domain.json_values import (
     ref_in,
     text_in,
 )
+from agentmon.domain.letters import cut
 from agentmon.domain.unheard import ENDED_UNANSWERED
 from agentmon.runners.protocols.asks import MAX_OPEN_ASKS
 from agentmon.runners.protocols.conversation import (
@@ -252,7 +252,7 @@ class StreamJsonAdapter(StreamJsonCommands):
         if cost is not None:
             self._events.append({"kind": "cost", "cost_nano": cost})
         self._prompts.settle_turn()
-        last_words = clip(text_in(message, "result"), MAX_LAST_WORDS_CHARACTERS)
+        last_words = cut(text_in(message, "result"), MAX_LAST_WORDS_CHARACTERS)
         self._end_turn(outcome, last_words, self._error_at_begin(result_error(outcome, message)))
 
     def _error_at_begin(self, error: str | None) -> str | None:
@@ -286,7 +286,7 @@ class StreamJsonAdapter(StreamJsonCommands):
         self._events += self._calls.start(tool_ref, text_in(request, "tool_name"), ask.tool_input, "", "")
         self._asks[request_id] = ask
         self._events.append(dict(ask.event))
-        self._set_activity("waiting", clip(str(ask.event["title"]), 200), "can_use_tool")
+        self._set_activity("waiting", cut(str(ask.event["title"]), 200), "can_use_tool")
 
     def _take_cancel(self, message: dict[str, object]) -> None:
         request_id = ref_in(message, "request_id")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from agentmon.domain.claude_tools import tool_target, tool_type
-from agentmon.domain.json_values import clip, objects_in, one_line, text_in
+from agentmon.domain.json_values import objects_in, one_line, text_in
+from agentmon.domain.letters import cut
 from agentmon.domain.plain_text import storable
 from agentmon.runners.protocols.asks import (
     FOREIGN_ANSWER,
@@ -44,7 +45,7 @@ class Ask:
         self.is_of_subagent = bool(text_in(request, "agent_id"))
         tool_input = request.get("input")
         self.tool_input: dict[str, object] = tool_input if isinstance(tool_input, dict) else {}
-        name = clip(text_in(request, "tool_name"), 200) or "a tool"
+        name = cut(text_in(request, "tool_name"), 200) or "a tool"
         written = json.dumps(self.tool_input, ensure_ascii=False)
         self.digest = digest_of(written)
         self.suggestions = session_permissions(objects_in(request, "permission_suggestions"))
@@ -60,7 +61,7 @@ class Ask:
             "type": tool_type(name),
             "target": tool_target(name, self.tool_input),
             "title": _title(kind, name, self.tool_input, self.questions),
-            "detail": clip(_detail(kind, name, self.tool_input, plan), MAX_DETAIL_CHARACTERS),
+            "detail": cut(_detail(kind, name, self.tool_input, plan), MAX_DETAIL_CHARACTERS),
             "reason": _reason(request, self.tool_input),
             "tool_input": json.loads(written) if len(written) <= MAX_EDITABLE_CHARACTERS else {},
             "input_digest": self.digest,
@@ -147,7 +148,7 @@ def _questions(tool_input: Mapping[str, object]) -> list[dict[str, object]]:
         for option in objects_in(asked, "options", MAX_CHOICES):
             label = text_in(option, "label")
             if label and len(label) <= 1_000:  # noqa: PLR2004 - a longer label is no choice
-                description = clip(text_in(option, "description"), 2_000)
+                description = cut(text_in(option, "description"), 2_000)
                 choices.setdefault(label, {"key": label, "label": label, "description": description})
         questions.append(
             {

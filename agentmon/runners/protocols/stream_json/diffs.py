@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agentmon.domain.claude_tools import hunks_text
-from agentmon.domain.json_values import clip, objects_in, text_in
+from agentmon.domain.json_values import objects_in, text_in
+from agentmon.domain.letters import cut
 from agentmon.runners.protocols.diffs import diff_event
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ def diff_of_input(name: str, tool_input: Mapping[str, object], tool_ref: str) ->
         return None
     diff, added, removed = input_diff(name, tool_input)
     event = diff_event(path, "modify", diff, added, removed, tool_ref)
-    event["diff"] = clip(diff, MAX_KEPT_DIFF_CHARACTERS)
+    event["diff"] = cut(diff, MAX_KEPT_DIFF_CHARACTERS)
     return event
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agentmon.domain.claude_tools import MAX_SUMMARY_CHARACTERS, input_summary, result_text, tool_target, tool_type
-from agentmon.domain.json_values import clip, count_in, object_in, objects_in, one_line, ref_in, text_in
+from agentmon.domain.json_values import count_in, object_in, objects_in, one_line, ref_in, text_in
+from agentmon.domain.letters import cut
 from agentmon.runners.protocols.stream_json.diffs import diff_of_input, diff_of_result
 
 TYPE_CHECKING = False
@@ -51,7 +52,7 @@ class CallBook:
         event: Event = {
             "kind": "tool_started",
             "tool_ref": tool_ref,
-            "tool_name": clip(name, 200),
+            "tool_name": cut(name, 200),
             "type": tool_type(name),
             "target": tool_target(name, tool_input),
             "input_summary": input_summary(tool_input),
@@ -74,7 +75,7 @@ class CallBook:
         kept_diff = diff_of_input(name, tool_input, tool_ref) if parent else None
         call = _Call(name, parent, event, kept_diff)
         if name == "ExitPlanMode":
-            call.plan = clip(text_in(tool_input, "plan"), MAX_PLAN_CHARACTERS)
+            call.plan = cut(text_in(tool_input, "plan"), MAX_PLAN_CHARACTERS)
         self._open[tool_ref] = call
         if not parent:
             self._tasks.note_call(tool_ref, name, tool_input)
@@ -120,7 +121,7 @@ class CallBook:
                 "kind": "tool_finished",
                 "tool_ref": tool_ref,
                 "status": status,
-                "output_summary": clip(output, MAX_SUMMARY_CHARACTERS),
+                "output_summary": cut(output, MAX_SUMMARY_CHARACTERS),
                 "error": one_line(output, 500) or None if status != "success" else None,
                 "duration_ms": duration_ms or None,
             }

@@ -6,8 +6,8 @@ import pytest
 from textual import events
 from textual.app import App, ComposeResult
 
+from agentmon.domain.letters import letter_before, letter_behind
 from agentmon.widgets.form import LineInput, TextBox
-from agentmon.widgets.graphemes import letter_before, letter_behind
 from agentmon.widgets.whole_keys import WholeKeyParser
 
 LETTERS = ("a", "e\u0301", "🇩🇪", "👩\u200d👩\u200d👧", "👍🏽", "❤\ufe0f", "कि", "漢")

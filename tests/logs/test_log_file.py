@@ -17,6 +17,7 @@ from agentmon.logs.log_file import (
     LogFile,
     LogLine,
 )
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +96,7 @@ def test_a_file_cut_short_under_a_reader_is_no_error(tmp_path: Path) -> None:
 
         assert log.lines_before(log.size, 3) == []
         assert log.line_start(400_000) >= 0
-        assert log.index_more()
+        wait_for(log.index_more)
         assert log.refresh()
         assert [line.content for line in log.lines_before(log.size, 3)] == [b"line", b"li"]
 

@@ -68,7 +68,6 @@ from agentmon.store.changes import ChangeRepository
 from agentmon.store.look_setting import USUAL_LOOK
 from agentmon.widgets.card_preview import CardPreview
 from agentmon.widgets.log_view import LogView
-from agentmon.widgets.row_table import RowTable
 from agentmon.workspaces.snapshots import Snapshot, SnapshotStore
 from agentmon.workspaces.three_way import UndoAction, UndoStep
 from agentmon.workspaces.undoing import UndoPlan
@@ -368,9 +367,9 @@ async def settings(board: Board) -> None:
 
 
 def has_theme(board: Board) -> bool:
-    """Return whether the table has read which theme was chosen just now."""
-    rows = board.app.screen.query_one("#settings", RowTable).rows
-    return any(row.key == "app.theme" and row.cells[1].text == board.app.theme for row in rows)
+    """Return whether the settings have read which theme was chosen just now, also below a dialog."""
+    (shown,) = (screen for screen in board.app.screen_stack if isinstance(screen, SettingsScreen))
+    return "app.theme" in shown._known and shown._known["app.theme"].value == board.app.theme
 
 
 async def setting(board: Board) -> None:
@@ -415,7 +414,7 @@ PAGES = (
     Picture("columns", ColumnsDialog, columns),
     Picture("merge", MergeDialog, merge, sees("conflict (modify/delete)")),
     Picture("settings", SettingsScreen, settings, has_theme),
-    Picture("setting", SettingDialog, setting),
+    Picture("setting", SettingDialog, setting, has_theme),
 )
 
 

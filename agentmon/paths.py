@@ -201,8 +201,9 @@ def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
     macOS) are used. ``AGENTMON_DATABASE_URL`` moves the database alone.
 
     Raises:
-        UsageError: ``AGENTMON_DATABASE_URL`` names no SQLite file, a relative path has no folder to start from, or
-            somebody else has prepared the short run folder that a long path needs.
+        UsageError: ``AGENTMON_DATABASE_URL`` names no SQLite file, a relative path has no folder to start from, there
+            is no such home, a path is not valid UTF-8 and so cannot be kept, or somebody else has prepared the short
+            run folder that a long path needs.
     """
     environ = os.environ if environ is None else environ
     home = environ.get(HOME_NAME, "")
@@ -213,8 +214,13 @@ def find_paths(environ: Mapping[str, str] | None = None) -> Paths:
         from platformdirs import PlatformDirs  # noqa: PLC0415 - not needed where AGENTMON_HOME is set
 
         folders = PlatformDirs("agentmon", appauthor=False)
-        data_dir, config_dir = _absolute(folders.user_data_path), _absolute(folders.user_config_path)
-        state_dir = _absolute(folders.user_state_path)
+        try:
+            data_dir, config_dir = _absolute(folders.user_data_path), _absolute(folders.user_config_path)
+            state_dir = _absolute(folders.user_state_path)
+        except RuntimeError as error:
+            raise UsageError(
+                "your home folder is unknown", hint=f"Set HOME or {HOME_NAME} to an absolute path."
+            ) from error
     database_url = environ.get(DATABASE_URL_NAME) or None
     database_path = find_database(database_url) if database_url else data_dir / _DATABASE
     run_dir = state_dir / "run"
@@ -278,9 +284,22 @@ def find_database(url: str) -> Path:
     return _absolute(Path(name))
 
 
+def expanded(text: str) -> Path:
+    """Return a path that a person wrote, with ``~`` and ``~name`` filled in; where nobody has that name it stays."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - pathlib raises where nobody has the name
+
+
 def _absolute(path: Path) -> Path:
+    place = expanded(str(path))
+    if str(place).startswith("~"):
+        raise UsageError(f"there is no such home: {path}", hint="Write an absolute path.")
     try:
-        return path.expanduser().absolute()
+        str(place).encode()
+        return place.absolute()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"the path of agentmon's files is not valid UTF-8: {path}", hint=f"Set {HOME_NAME} to another folder."
+        ) from error
     except FileNotFoundError as error:
         raise UsageError(
             f"the current folder is gone, and agentmon's files are relative to it: {path}",

@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from agentmon.domain.argument_order import with_order
 from agentmon.domain.errors import UsageError
 from agentmon.domain.written_text import text_of
+from agentmon.paths import expanded
 
 _FORM = re.compile(
     r"(?P<name>[A-Za-z_][A-Za-z0-9_-]*):(?P<kind>[^=!]+)(?P<required>!)?(?:=(?P<default>.*))?", re.DOTALL
@@ -43,7 +43,7 @@ def schema_from(path: str) -> dict[str, object]:
         UsageError: It cannot be read or is none.
     """
     try:
-        schema = json.loads(text_of(Path(path).expanduser().read_bytes()))
+        schema = json.loads(text_of(expanded(path).read_bytes()))
     except (OSError, ValueError) as error:
         raise UsageError(f"the JSON Schema {path} cannot be read: {error}") from error
     if not isinstance(schema, dict):

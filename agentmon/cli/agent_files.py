@@ -19,6 +19,7 @@ from agentmon.domain.agent_files import AgentFileState, ExportedAgents, Imported
 from agentmon.domain.errors import UsageError
 from agentmon.domain.tasks import Workspace
 from agentmon.domain.written_text import text_of
+from agentmon.paths import expanded
 
 _LARGEST_BYTES = 4 * 1024 * 1024
 
@@ -40,7 +41,7 @@ def export(
         require_not_called("it writes no files", hint="`agentmon agents export > FILE`")
     exported: ExportedAgents = with_services(lambda services: services.agent_files.export(slugs or ()))
     if output is not None:
-        _write(Path(output).expanduser(), exported.text)
+        _write(expanded(output), exported.text)
     if as_json:
         say_document(json_form(exported))
     elif output is not None:
@@ -168,7 +169,7 @@ def _document(state: AgentFileState) -> dict[str, object]:
 def _read(file: str) -> tuple[str, str]:
     if file == "-":
         return piped_text(), "the text"
-    path = Path(file).expanduser()
+    path = expanded(file)
     try:
         if path.stat().st_size > _LARGEST_BYTES:
             raise UsageError(f"{file} has more than 4 MB", hint="take it apart: each part is imported alone")

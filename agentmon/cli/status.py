@@ -113,7 +113,7 @@ def find_database_path() -> str:
     if not os.environ.get("AGENTMON_DATABASE_URL"):
         if home.startswith("/"):
             return f"{home}/agentmon.db"
-        data_home = os.environ.get("XDG_DATA_HOME", "").strip() or f"{os.environ.get('HOME', '')}/.local/share"
+        data_home = _folder_of("XDG_DATA_HOME", "/.local/share")
         if not home and sys.platform == "linux" and data_home.startswith("/"):
             return f"{data_home}/agentmon/agentmon.db"
     from agentmon.paths import find_paths  # noqa: PLC0415 - the rare cases may cost more
@@ -125,7 +125,7 @@ def find_run_dir() -> str:
     """Return the same as ``find_paths().run_dir``, without what that costs wherever it can be known."""
     home = os.environ.get("AGENTMON_HOME", "")
     if not os.environ.get("AGENTMON_DATABASE_URL"):
-        state_home = os.environ.get("XDG_STATE_HOME", "").strip() or f"{os.environ.get('HOME', '')}/.local/state"
+        state_home = _folder_of("XDG_STATE_HOME", "/.local/state")
         folder = ""
         if home.startswith("/"):
             folder = f"{home.rstrip('/')}/run"
@@ -143,9 +143,15 @@ def find_settings_path() -> str:
     home = os.environ.get("AGENTMON_HOME", "")
     if home.startswith("/"):
         return f"{home}/config.toml"
-    config_home = os.environ.get("XDG_CONFIG_HOME", "").strip() or f"{os.environ.get('HOME', '')}/.config"
+    config_home = _folder_of("XDG_CONFIG_HOME", "/.config")
     if not home and sys.platform == "linux" and config_home.startswith("/"):
         return f"{config_home}/agentmon/config.toml"
     from agentmon.paths import find_paths  # noqa: PLC0415 - the rare cases may cost more
 
     return str(find_paths().settings_file)
+
+
+def _folder_of(name: str, below_home: str) -> str:
+    """Return a folder as the XDG rules name it; what is not absolute has to be looked up."""
+    home = os.environ.get("HOME", "")
+    return os.environ.get(name, "").strip() or (f"{home}{below_home}" if home else "")

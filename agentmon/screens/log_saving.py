@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentmon.domain.amounts import size_text
 from agentmon.domain.errors import AgentmonError, ConflictError
 from agentmon.logs.saving import save_log
+from agentmon.paths import expanded
 from agentmon.screens.dialogs.confirm import ConfirmDialog
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentmon.screens.frame import ServiceScreen
     from agentmon.widgets.log_pane import LogPane
 
@@ -41,8 +43,4 @@ async def save_shown_log(screen: ServiceScreen[None], wanted: LogPane.SaveWanted
 
 
 def _target(text: str) -> Path:
-    try:
-        return Path(text).expanduser().absolute()
-    except RuntimeError:
-        # There is no such person: then the tilde belongs to the name.
-        return Path(text).absolute()
+    return expanded(text).absolute()

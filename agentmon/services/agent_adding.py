@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.agents import Agent, AgentKind, Capability, CapabilitySource, DangerLevel, DiscoveryMethod
 from agentmon.domain.errors import AgentNotInstalledError, ConflictError, UsageError
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
+from agentmon.paths import expanded
 from agentmon.runners.discovery.path_scan import describe_program
 from agentmon.runners.discovery.places import find_places
 from agentmon.runners.discovery.shell_aliases import find_aliases
@@ -111,7 +112,7 @@ def _find(text: str, environ: Mapping[str, str]) -> _Found:
             hint=f"add the program that it starts: agentmon agents add {program or 'PROGRAM'}",
         )
     if os.sep in text or text.startswith("~"):
-        path = startable(str(Path(text).expanduser().absolute()))
+        path = startable(str(expanded(text).absolute()))
         name = Path(path).name
         return _Found(name=name, binary=name if _on_path(name, environ) == path else path)
     if text and _on_path(text, environ) is not None:

@@ -13,6 +13,7 @@ from agentmon.domain.agents import AgentKind, DiscoveryMethod
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.errors import ConflictError, FieldError, UsageError
 from agentmon.domain.ids import AgentId, CapabilityId, new_id
+from agentmon.paths import expanded
 from agentmon.services.agent_checks import check_agent, check_slug, check_tools
 from agentmon.services.agent_reading import AgentReading
 from agentmon.services.folders import existing_folder
@@ -193,7 +194,7 @@ def startable(text: str) -> str:
     Raises:
         FieldError: There is none, or it cannot be executed.
     """
-    path = Path(text).expanduser()
+    path = expanded(text)
     if not path.is_absolute():
         raise FieldError("binary_path", f"{text} is neither a name nor a whole path", hint="such as /opt/tools/lint")
     if not path.is_file():

@@ -13,6 +13,7 @@ from agentmon.domain.agents import AgentKind, CapabilitySource, DiscoveryMethod
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.argument_order import ORDER_KEY
 from agentmon.domain.errors import UsageError
+from agentmon.paths import expanded
 from agentmon.runners.agent_files import read_agents_text, write_agents_text
 from agentmon.runners.presets import agents_of, load_library
 from agentmon.services.agent_checks import check_agent, check_capability, check_tools
@@ -164,11 +165,11 @@ def _fit_here(agent: Agent) -> tuple[Agent, tuple[str, ...]]:
     notes = []
     binary, folder = agent.binary_path, agent.working_dir
     if "/" in binary:
-        binary = str(Path(binary).expanduser())
+        binary = str(expanded(binary))
         if not Path(binary).is_file():
             notes.append(f"there is no program {binary} here")
     if folder is not None:
-        folder = str(Path(folder).expanduser())
+        folder = str(expanded(folder))
         if not Path(folder).is_dir():
             notes.append(f"the folder {folder} is not here and was left out")
             folder = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.agent_files import AgentFileState, FileTrust
 from agentmon.domain.any_command import ANY_COMMAND_SLUG
 from agentmon.domain.errors import ConflictError, UsageError
+from agentmon.paths import expanded
 from agentmon.runners.agent_files import (
     AGENT_FILE,
     read_agents_text,
@@ -155,9 +156,9 @@ def _seen_from(agent: Agent, workspace: Workspace) -> Agent:
     root = Path(workspace.root_path)
     binary, folder = agent.binary_path, agent.working_dir
     if "/" in binary:
-        binary = str(root / Path(binary).expanduser())
+        binary = str(root / expanded(binary))
     if folder is not None:
-        folder = str(root / Path(folder).expanduser())
+        folder = str(root / expanded(folder))
         if not Path(folder).is_dir():
             raise UsageError(f"the folder {folder} of {agent.slug} is not there", hint="make it, or name another")
     return replace(agent, workspace_id=workspace.id, binary_path=binary, working_dir=folder)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from agentmon.domain.errors import NotFoundError
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.programs import ProgramKind, ScanOutcome, ScanProgress
+from agentmon.paths import expanded
 from agentmon.runners.discovery import path_scan, probe
 from agentmon.runners.discovery.packages import forget_packages, with_packages
 from agentmon.runners.discovery.places import find_places
@@ -346,7 +347,7 @@ def _path_of(agent: Agent, look: _Look) -> str | None:
     if os.sep not in agent.binary_path:
         found = look.startable.get(agent.binary_path)
         return None if found is None else found.path
-    path = Path(agent.binary_path).expanduser()
+    path = expanded(agent.binary_path)
     return shutil.which(str(path)) if path.is_absolute() else None
 
 
@@ -371,7 +372,7 @@ def _may_be_missed(agent: Agent, look: _Look) -> bool:
     if agent.is_history_alone:
         return False
     if os.sep in agent.binary_path:
-        return str(Path(agent.binary_path).expanduser().parent) not in look.scan.unread
+        return str(expanded(agent.binary_path).parent) not in look.scan.unread
     return agent.binary_path not in look.everywhere and not look.scan.unread
 
 

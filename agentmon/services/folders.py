@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from agentmon.domain.errors import UsageError
+from agentmon.paths import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,11 +31,7 @@ _MOST_ENTRIES: Final = 20_000
 
 def resolved_folder(text: str, root: str) -> Path:
     """Return the path that is meant, as seen from the root; ``~`` and ``~name`` are homes. Nothing is looked at."""
-    try:
-        folder = Path(text).expanduser()
-    except RuntimeError:
-        # No such user: whoever looks for it says that there is no such folder.
-        folder = Path(text)
+    folder = expanded(text)
     return folder if folder.is_absolute() else Path(root, folder)
 
 

@@ -11,7 +11,7 @@ from agentmon.domain.errors import AgentmonError, NotFoundError, UsageError
 from agentmon.domain.ids import LOCAL_USER_ID, WorkspaceId, new_id
 from agentmon.domain.repository_identity import RepositoryIdentity
 from agentmon.domain.tasks import Workspace
-from agentmon.paths import find_workspace_root, is_repository
+from agentmon.paths import expanded, find_workspace_root, is_repository
 from agentmon.runners.agent_files import AGENT_FILE
 from agentmon.services.folders import LOOK_MAX_S, in_own_thread
 from agentmon.workspaces.identity import find_identity, find_same, repair_worktrees
@@ -203,7 +203,7 @@ class WorkspaceService:
 
 def _place_of(text: str, roots: Iterable[str]) -> str:
     """Return the path that is meant, of which the last part may be gone or be a link to the new place by now."""
-    typed = Path(text).expanduser().absolute()
+    typed = expanded(text).absolute()
     is_known = any(Path(root).is_relative_to(typed) for root in roots)
     return str(typed if is_known else typed.resolve())
 
@@ -238,5 +238,5 @@ def _unregistered(root: Path) -> Workspace:
 
 
 def _resolved(folder: Path) -> tuple[Path, bool]:
-    folder = folder.expanduser().resolve()
+    folder = expanded(str(folder)).resolve()
     return folder, folder.is_dir()

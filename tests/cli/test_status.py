@@ -205,6 +205,9 @@ def test_the_way_to_the_app_does_not_import_the_commands() -> None:
         {"HOME": "/home/ada"},
         {"HOME": "/home/ada", "XDG_DATA_HOME": "/data"},
         {"HOME": "/home/ada", "XDG_DATA_HOME": "relative"},
+        {},
+        {"HOME": ""},
+        {"HOME": "relative"},
         {"AGENTMON_HOME": "/srv/agentmon", "AGENTMON_DATABASE_URL": "sqlite+aiosqlite:////other/place.db"},
     ],
 )
@@ -225,6 +228,9 @@ def test_the_status_looks_where_the_database_lies(monkeypatch: pytest.MonkeyPatc
         {"HOME": "/home/ada"},
         {"HOME": "/home/ada", "XDG_CONFIG_HOME": "/config"},
         {"HOME": "/home/ada", "XDG_CONFIG_HOME": "relative"},
+        {},
+        {"HOME": ""},
+        {"HOME": "relative"},
     ],
 )
 def test_the_status_looks_where_the_settings_lie(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
@@ -246,6 +252,9 @@ def test_the_status_looks_where_the_settings_lie(monkeypatch: pytest.MonkeyPatch
         {"HOME": "/home/ada"},
         {"HOME": "/home/ada", "XDG_STATE_HOME": "/state"},
         {"HOME": "/home/ada", "XDG_STATE_HOME": "relative"},
+        {},
+        {"HOME": ""},
+        {"HOME": "relative"},
         {"AGENTMON_HOME": "/srv/agentmon", "AGENTMON_DATABASE_URL": "sqlite:////other/place.db"},
     ],
 )

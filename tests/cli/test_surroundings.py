@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agentmon.domain.errors import RunnerError
+from agentmon.domain.errors import RunnerError, UsageError
 from agentmon.paths import find_paths
 from agentmon.worker import launch
 from agentmon.worker.presence import read_presence
@@ -115,6 +115,45 @@ def test_a_worker_is_no_part_of_the_agent_or_the_run_that_starts_it_and_knows_ab
         "AGENTMON_HOME": str(tmp_path / "here"),
         "AGENTMON_DATABASE_URL": f"sqlite:///{tmp_path}/there.db",
     }
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"AGENTMON_HOME": "~nobody-has-this-name/x"},
+        {"AGENTMON_DATABASE_URL": "sqlite:///~nobody-has-this-name/x.db"},
+        {"AGENTMON_HOME": "/tmp/am-\udcff"},
+        {"AGENTMON_DATABASE_URL": "sqlite:////tmp/am-\udcff.db"},
+    ],
+)
+def test_a_place_that_cannot_be_is_said_and_nothing_is_made_there(cli: CommandLine, environ: dict[str, str]) -> None:
+    refused = cli("task", "add", "x", environ=environ)
+
+    assert refused.code == 2
+    assert refused.stderr.startswith("error: ")
+    assert "hint: " in refused.stderr
+    assert not list(cli.workspace.iterdir())
+
+
+def test_a_home_that_nobody_knows_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "AGENTMON_HOME", "AGENTMON_DATABASE_URL", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def unknown(_number: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    with pytest.raises(UsageError) as refused:
+        find_paths()
+    assert "HOME" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("words", [("agents", "add"), ("agents", "import")])
+def test_a_path_in_the_home_of_nobody_is_not_there(cli: CommandLine, words: tuple[str, ...]) -> None:
+    refused = cli(*words, "~nobody-has-this-name/x")
+
+    assert refused.code == 2
+    assert "~nobody-has-this-name/x" in refused.stderr
 
 
 @pytest.mark.proof

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentmon.domain.costs import CostFilter, CostGroup
+from agentmon.paths import expanded
 from agentmon.screens.costs.cost_periods import PERIODS
 from agentmon.screens.dialogs.menu_dialog import MenuEntry
 
@@ -80,7 +81,7 @@ def with_entry(chosen: CostFilter, entry: MenuEntry) -> CostFilter:
     if entry.kind == MODEL:
         return replace(chosen, model="" if entry.is_present else meaning)
     if entry.kind in {PROJECT, WORKSPACE}:
-        return replace(chosen, project="" if entry.is_present else str(Path(meaning).expanduser()))
+        return replace(chosen, project="" if entry.is_present else str(expanded(meaning)))
     return chosen
 
 

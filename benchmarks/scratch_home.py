@@ -44,7 +44,7 @@ def scratch_home() -> Iterator[Paths]:
         os.environ.pop("AGENTMON_HOME")
         os.environ.pop("AGENTMON_COSTS_IMPORT_HISTORY")
         os.environ.pop("AGENTMON_AGENTS_SCAN_HOURS")
-        os.environ.pop("AGENTMON_COMMAND_SERVER")
+        os.environ.pop("AGENTMON_COMMAND_SERVER", None)
         shutil.rmtree(folder, ignore_errors=True)
 
 

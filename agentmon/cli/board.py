@@ -139,7 +139,7 @@ def silence_text(worker_seen_at: datetime, now: datetime) -> str:
 def _card_line(card: Card, now: datetime, width: int) -> str:
     facts = "  ".join(_facts(card, now))
     left = f"  {plain_line(card.name)} P{card.priority} "
-    title = plain_line(card.title, max_characters=width)
+    title = plain_line(card.title)
     room = width - columns_of(left) - (columns_of(facts) + 2 if facts else 0)
     if room < min(columns_of(title), 20):
         facts = fit(facts, max(0, width - columns_of(left) - 22))

@@ -49,7 +49,7 @@ def graph_lines(graph: TaskGraph, task_id: TaskId, live: Mapping[TaskId, LiveSta
 
     def named(one: TaskId) -> str:
         task = graph.tasks[one]
-        return f"#{task.number} {state_words(task, live.get(one))}  {plain_line(task.title, max_characters=width)}"
+        return f"#{task.number} {state_words(task, live.get(one))}  {plain_line(task.title)}"
 
     lines = [fit(named(task_id), width)]
     for heading, onward in (("waits for:", graph.needs), ("needed by:", graph.needed_by)):

@@ -120,7 +120,7 @@ def _title_line(card: Card, width: int) -> Line:
     return (
         Part(number, "muted"),
         Part(priority, _priority_style(card.priority)),
-        Part(pad(even_line(card.title, max_characters=room + 60), room), "title"),
+        Part(pad(even_line(card.title, max_characters=4 * room + 60), room), "title"),
     )
 
 

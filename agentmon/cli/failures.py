@@ -1,6 +1,7 @@
 """How a failed command ends: errors of the domain as what, hint and exit code; the unforeseen as a line and a file."""
 
 import os
+import sys
 import traceback
 
 from agentmon.cli import exit_codes
@@ -26,7 +27,13 @@ def find_expected(error: BaseException) -> AgentmonError | None:
         return error
     if isinstance(error, BaseExceptionGroup):
         return next((found for part in error.exceptions if (found := find_expected(part)) is not None), None)
+    if isinstance(error, UnicodeEncodeError) and any(map(_has_other_bytes, sys.argv)):
+        return UsageError("a word of the command is not valid UTF-8", hint="type it in UTF-8")
     return None
+
+
+def _has_other_bytes(word: str) -> bool:
+    return word.encode(errors="replace") != os.fsencode(word)
 
 
 def _tell_unforeseen(error: BaseException) -> int:

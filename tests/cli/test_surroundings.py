@@ -148,6 +148,22 @@ def test_a_home_that_nobody_knows_is_said(monkeypatch: pytest.MonkeyPatch) -> No
     assert "HOME" in str(refused.value.hint)
 
 
+def test_variables_that_are_not_utf8_reach_a_run_as_they_are(cli: CommandLine) -> None:
+    number = cli.add("prints", "--command", """sh -c 'printf %s "$ODD" | od -An -tx1'""", "--env", "ODD")
+
+    ended = cli("run", number, "--wait", environ={"ODD": "a\udcffb", "PATH": f"{os.environ['PATH']}:/tmp/\udcff"})
+
+    assert ended.code == 0, ended.stdout
+    assert cli("log", number).stdout.split() == ["61", "ff", "62"]
+
+
+def test_a_word_of_a_command_that_is_not_utf8_is_said(cli: CommandLine) -> None:
+    refused = cli("costs", "--model", "odd\udcff")
+
+    assert refused.code == 2
+    assert "UTF-8" in refused.stderr
+
+
 @pytest.mark.parametrize("words", [("agents", "add"), ("agents", "import")])
 def test_a_path_in_the_home_of_nobody_is_not_there(cli: CommandLine, words: tuple[str, ...]) -> None:
     refused = cli(*words, "~nobody-has-this-name/x")

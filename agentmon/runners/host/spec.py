@@ -138,7 +138,7 @@ def _read_mapping(path: str) -> dict[str, object]:
     name = os.path.basename(path)
     try:
         with open(path, "rb") as file:
-            document = documents.parse(file.read().decode())
+            document = documents.parse(file.read().decode("utf-8", "surrogateescape"))
     except OSError as error:
         message = f"{name} cannot be read: {error.strerror}"
         raise SpecError(message) from error

@@ -97,6 +97,10 @@ def _dispatch(words: list[str]) -> int:
         return call(calls, words)
     if "AGENTMON_CALLED" in os.environ:
         _confine()
+    if first == "command-server" and len(words) == 2:  # noqa: PLR2004 - with its place
+        from agentmon.cli.command_server import serve  # noqa: PLC0415 - each request loads its own part alone
+
+        return serve(words[1], run)
     if first in {"--version", "-V"}:
         from agentmon.cli.status import print_version  # noqa: PLC0415 - each request loads its own part alone
 

@@ -41,7 +41,7 @@ RemovedOption = Annotated[bool, typer.Option("--removed", help="Those that were 
 def agents(
     context: typer.Context, folder: WorkspaceOption = None, is_all: AllOption = False, as_json: JsonOption = False
 ) -> None:
-    """List the programs that can be given work, and change what they are and may do.
+    """List agents and other programs, and what they may do.
 
     Examples:
       agentmon agents

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,8 +58,34 @@ _HELP = """Run coding agents and command-line tools from a task board, in tmux, 
 Without a command it opens the app on PATH (a folder; the current one by default): agentmon [PATH]"""
 _EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 interrupted."
 
+_GROUPS = {
+    "Work": "add task template board run stop pause resume attach review verify merge pr worktrees workspaces",
+    "Agents": "agents inbox approve deny answer rules message send interrupt finish switch",
+    "Record": "executions log conversation sessions operations events changes diff undo search explain audit",
+    "Money": "costs budget prices limits summary",
+    "This machine": "status statusline tmux-status notify settings keys danger storage worker doctor demo",
+}
+
+
+class _GroupedHelp(typer.core.TyperGroup):
+    """Lists the commands by what they are for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer brings its own click
+        """Write a section for each group; one that belongs to none is written last."""
+        left = {
+            name: command for name in self.list_commands(ctx) if (command := self.get_command(ctx, name)) is not None
+        }
+        limit = formatter.width - 6 - max(map(len, left))
+        for heading, names in (*_GROUPS.items(), ("More", " ".join(left))):
+            rows = [(name, left.pop(name).get_short_help_str(limit)) for name in names.split() if name in left]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
 root = typer.Typer(
     name="agentmon",
+    cls=_GroupedHelp,
     help=_HELP,
     epilog=_EPILOG,
     rich_markup_mode=None,

@@ -20,7 +20,7 @@ def attach(
     is_read_only: Annotated[bool, typer.Option("--read-only", "-r", help="Watch without typing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Go into the tmux session of a running task.
+    """Attach to the tmux session of a running task.
 
     ctrl+q comes back, and the run goes on.
 

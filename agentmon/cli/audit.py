@@ -45,9 +45,10 @@ def audit(
     is_following: Annotated[bool, typer.Option("--follow", "-f", help="Print new events until ctrl+c.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show who changed what and when: tasks, runs, the queue, programs and settings.
+    """Show who changed what, and when.
 
-    The newest event comes last. With --follow, --json prints one object a line.
+    Of tasks, runs, the queue, programs and settings. The newest event comes last. With --follow, --json prints one
+    object a line.
 
     Examples:
       agentmon audit

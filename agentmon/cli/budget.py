@@ -54,7 +54,7 @@ AgentOption = Annotated[str | None, typer.Option("--agent", metavar="NAME", help
 
 
 def budget(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List budgets and how far they are used, or set, remove and check them.
+    """List, set, remove and check budgets.
 
     A person is warned at 50, 80 and 95 %. When a budget is spent nothing more of it starts. An agent that runs is
     interrupted and waits in the inbox: raise the budget, go on once, or stop; it goes on by itself when the budget is

@@ -53,9 +53,10 @@ def changes(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the files that a run of the task changed, also by shell commands: the newest that changed any, or works.
+    """List the files that a run changed, also by shell commands.
 
-    Below stand files that its tool calls wrote and git does not keep: ignored ones, and those elsewhere.
+    It is the newest run that changed any, or works. Below stand files that its tool calls wrote and git does not
+    keep: ignored ones, and those elsewhere.
 
     Examples:
       agentmon changes 12
@@ -104,9 +105,10 @@ def diff(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a run of the task changed, as a patch for git apply: the newest that changed files, or works.
+    """Print what a run changed as a patch for git apply.
 
-    --against and --against-task compare the results of two runs, in the files that either of them changed.
+    It is the newest run that changed files, or works. --against and --against-task compare the results of two runs,
+    in the files that either of them changed.
 
     Examples:
       agentmon diff 12
@@ -163,11 +165,11 @@ def undo(
     is_dry: Annotated[bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Undo what a run of the task changed, the newest that changed files, on the files as they are now.
+    """Undo what a run changed, on the files as they are now.
 
-    A file that is unchanged since comes back byte for byte. One that was edited since is merged, or left alone and
-    named. All or nothing; --redo redoes it. Commits of the run stay and are named; --commit commits the result on the
-    current branch, without hooks.
+    It is the newest run that changed files. A file that is unchanged since comes back byte for byte. One that was
+    edited since is merged, or left alone and named. All or nothing; --redo redoes it. Commits of the run stay and are
+    named; --commit commits the result on the current branch, without hooks.
 
     Examples:
       agentmon undo 12 --dry-run

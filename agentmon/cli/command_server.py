@@ -1,4 +1,4 @@
-"""Carries out commands for other processes: ``python -m agentmon.cli.command_server SOCKET``.
+"""Carries out commands for other processes: ``python -m agentmon command-server SOCKET``.
 
 It imports what commands need once, and forks for each of them. A fork takes over what the process of its asker has:
 words, environment, standard files, folder, umask, signals; who asks is who asked it.
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from agentmon.cli import served
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _IDLE_S: Final = 300.0
 _LOOK_EVERY_S: Final = 5.0
@@ -148,8 +148,13 @@ class CommandServer:
         self._running.clear()
 
 
-def main(place: str) -> int:
-    """Serve until nobody asks any more, or carry out what somebody asked; return the exit code."""
+def serve(place: str, run: Callable[[list[str]], int]) -> int:
+    """Serve until nobody asks any more, or carry out what somebody asked; return the exit code.
+
+    Args:
+        place: Where the socket is made.
+        run: Runs a command line and returns its exit code.
+    """
     lock = os.open(f"{place}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -164,12 +169,11 @@ def main(place: str) -> int:
     if asked is None:
         return 0
     os.close(lock)
-    return _carry_out(asked)
+    return _carry_out(asked, run)
 
 
-def _carry_out(asked: _Asked) -> int:
-    from agentmon.__main__ import run  # noqa: PLC0415 - the module that starts all others
-    from agentmon.runners import ancestry  # noqa: PLC0415 - as above
+def _carry_out(asked: _Asked, run: Callable[[list[str]], int]) -> int:
+    from agentmon.runners import ancestry  # noqa: PLC0415 - a second server needs none of it
 
     request, files = _read(asked.line)
     if request is None or request["key"] != served.key():
@@ -235,9 +239,3 @@ def _changed_at() -> float:
             except OSError:
                 return -1.0
     return newest
-
-
-if __name__ == "__main__":
-    from agentmon.__main__ import leave
-
-    leave(main(sys.argv[1]))

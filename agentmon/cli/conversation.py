@@ -46,7 +46,7 @@ def conversation(
     is_following: FollowOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was said and done in the newest conversation of a task.
+    """Show the newest conversation of a task.
 
     With --follow, text is printed while it is written. --json then prints one object a line; its kind is draft (a piece
     of a message), message or operation.
@@ -74,7 +74,7 @@ def conversation(
 
 
 def operations(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """List the tool calls of the newest conversation of a task.
+    """List the tool calls of a task's newest conversation.
 
     Examples:
       agentmon operations 12
@@ -108,7 +108,7 @@ def events(
     levels: Annotated[list[EventLevel] | None, typer.Option("--level", help="Only these levels.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the stream of what the newest run of a task did, oldest first.
+    """Show the events of a task's newest run, oldest first.
 
     --json prints one object a line.
 

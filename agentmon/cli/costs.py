@@ -52,11 +52,11 @@ def costs(
     as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
-    """Show tokens and costs of all agents on this machine, also of what agentmon did not start.
+    """Show tokens and costs of all agents on this machine.
 
-    Costs are list prices of the day of each answer, unless the agent reported one. An answer without a known price is
-    counted and in no sum. Weeks begin on Monday. The settings costs.currency, costs.exchange_rate and costs.decimals
-    say how amounts are shown; JSON and CSV are in US dollars.
+    What agentmon did not start counts too. Costs are list prices of the day of each answer, unless the agent reported
+    one. An answer without a known price is counted and in no sum. Weeks begin on Monday. The settings costs.currency,
+    costs.exchange_rate and costs.decimals say how amounts are shown; JSON and CSV are in US dollars.
 
     Examples:
       agentmon costs

@@ -27,10 +27,10 @@ def danger(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Say how dangerous a command line is, by which rules, and what follows; nothing is run.
+    """Rate how dangerous a command line is; nothing is run.
 
-    Levels: 0 reads, 1 changes files, 2 is dangerous, 3 destroys things. Rules of your own stand in danger.toml in the
-    config folder.
+    It names the rules that decided, and what follows. Levels: 0 reads, 1 changes files, 2 is dangerous, 3 destroys
+    things. Rules of your own stand in danger.toml in the config folder.
 
     Examples:
       agentmon danger 'git fetch && git push --force'

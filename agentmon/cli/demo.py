@@ -39,7 +39,7 @@ _ONE_AT_A_TIME = "make"
 
 
 def demo(as_json: JsonOption = False) -> None:
-    """Try everything in a scratch place that is gone afterwards.
+    """Try everything in a scratch place that is removed after.
 
     Two dozen tasks run real programs found on this machine. Without a terminal, or with --json, it runs the tasks
     and prints the board when they are over.

@@ -29,7 +29,7 @@ def list_executions(
     is_all: Annotated[bool, typer.Option("--all", help="Of every workspace.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the runs: open ones first, then the newest.
+    """List runs: open ones first, then the newest.
 
     Examples:
       agentmon executions

@@ -9,10 +9,10 @@ from agentmon.services.explaining import Explanation, SourceReading
 
 
 def explain(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """Say which signal or rule decided the state of a task's newest run, and what each source says now.
+    """Explain the state of a task's newest run.
 
-    Rules for an agent's own screen can be changed without a release: put a file into the folder screens beside
-    config.toml.
+    It names the signal or rule that decided, and the state by each source. Rules for an agent's own screen can be
+    changed without a release: put a file into the folder screens beside config.toml.
 
     Examples:
       agentmon explain 12

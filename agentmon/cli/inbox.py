@@ -51,7 +51,7 @@ def inbox(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=_MOST_HISTORY, help="Most of --history.")] = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """List what agents ask and wait for.
+    """List requests, and whatever else needs you.
 
     Examples:
       agentmon inbox
@@ -116,7 +116,7 @@ def approve(
     key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Allow what an agent asks.
+    """Allow a request.
 
     Of a spent budget this lets the run go on once, for the amount of the budget.
 
@@ -165,7 +165,7 @@ def deny(
     key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Deny what an agent asks; of a spent budget this stops the run.
+    """Deny a request; for a spent budget this stops the run.
 
     A protocol that has no place for a reason (Gemini CLI, opencode) gets it as the next message, so that the agent goes
     on with it. With --interrupt it goes along with your next message.
@@ -208,7 +208,7 @@ def answer(
     key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer what an agent asks; `agentmon inbox` shows the choices with their numbers.
+    """Answer a request with one of the choices of the inbox.
 
     Where several may be chosen, several are given; of several questions each gets one, such as 2 or 1,3.
 

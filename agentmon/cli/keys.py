@@ -16,7 +16,9 @@ def keys(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List all keys with the ids of their actions, and what is wrong in the file that changes them.
+    """List all keys with the ids of their actions.
+
+    Mistakes in the file that changes them are named.
 
     The file is keymap.toml in the config folder; it names actions by their ids:
     [keys]

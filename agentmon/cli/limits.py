@@ -32,11 +32,11 @@ def limits(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the vendors' 5-hour and weekly windows, the burn rate, and what window and month come to.
+    """Show the vendors' 5-hour and weekly windows, and burn rate.
 
-    Percentages are official: Codex writes them down, Claude Code tells them to `agentmon statusline`. Where an agent
-    says nothing, the window is estimated: five hours from the full hour of the first answer after a pause, without a
-    percentage.
+    With what the window and the month will come to. Percentages are official: Codex writes them down, Claude Code
+    tells them to `agentmon statusline`. Where an agent says nothing, the window is estimated: five hours from the
+    full hour of the first answer after a pause, without a percentage.
 
     Examples:
       agentmon limits

@@ -95,10 +95,10 @@ def log(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a task's newest run printed, safe for the terminal.
+    """Print the output of a task's newest run.
 
-    Of a program that repaints, such as an agent in its own screen, it is the screen as it stands, below what scrolled
-    off it: --stream output gives the lines as they came, --raw every byte.
+    It is safe for the terminal. Of a program that repaints, such as an agent in its own screen, it is the screen as
+    it stands, below what scrolled off it: --stream output gives the lines as they came, --raw every byte.
 
     A run that failed and was tried again has a log of each try: --try 1 is the first, without --try it is the last.
     Times are those that the host noted, every second or two.

@@ -39,7 +39,7 @@ def merge(
     skips_hooks: Annotated[bool, typer.Option("--no-verify", help="Skip your git hooks, as in git.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Merge a task's branch into its base in your repository, all or nothing.
+    """Merge a task's branch into its base, all or nothing.
 
     Uncommitted work of its agent is committed first. Conflicts and local changes in the way are found before anything
     is touched. Afterwards the worktree is removed, unless something would be lost, and the card is Done.

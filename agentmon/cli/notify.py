@@ -18,7 +18,7 @@ def notify(
     ] = NotificationKind.NEEDS_YOU,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell something for trial, over each channel that the kind is told over.
+    """Send a test notification.
 
     Which these are is a setting of each kind: toast, bell, desktop, command, webhook, or none. A command gets JSON on
     its standard input, a webhook by POST. In quiet hours only toasts are shown; this trial is told at any hour.

@@ -21,7 +21,7 @@ def pause(
     halts_running: Annotated[bool, typer.Option("--running", help="Also halt what runs, where it is.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let nothing start any more, in all workspaces, until ``agentmon resume``.
+    """Pause the queue everywhere, until `agentmon resume`.
 
     What runs may finish; with --running it is halted where it is. The pause outlives every restart.
 
@@ -52,7 +52,7 @@ def pause(
 
 
 def resume(as_json: JsonOption = False) -> None:
-    """Let the queue go on, and what was halted.
+    """Resume the queue, and whatever was halted.
 
     Examples:
       agentmon resume

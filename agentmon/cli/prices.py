@@ -29,7 +29,7 @@ ProviderOption = Annotated[
 
 
 def prices(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Show what models cost, set a price of your own, or fetch the newest price list.
+    """Show model prices, set your own, or update the list.
 
     Prices come with agentmon and need no network. Your own stand in prices.toml and count more than any list.
 

@@ -29,10 +29,10 @@ def open_pull_request(
     is_draft: Annotated[bool, typer.Option("--draft", help="Open it as a draft.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Push a task's branch and open a pull request with gh or glab; without either, only push.
+    """Push a task's branch and open a pull request.
 
-    Uncommitted work of its agent is committed first. Run it again to push more commits. Card and task page show
-    checks and review.
+    It takes gh or glab; without either it only pushes. Uncommitted work of its agent is committed first. Run it again
+    to push more commits. Card and task page show checks and review.
 
     Examples:
       agentmon pr 12

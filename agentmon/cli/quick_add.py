@@ -32,7 +32,7 @@ def add(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a task that is written on one line, or several that are read from standard input.
+    """Add a task from one line, or several from standard input.
 
     Words are the title; !1 to !5 is the priority, @agent the program, #label a label, and there are after:38,39,
     due:fri, parent:12, in:FOLDER, retry:2 and verify:'make test'. Quotes around a word, or a backslash before it, make

@@ -54,7 +54,7 @@ def review(
     is_all: Annotated[bool, typer.Option("--all", "-A", help="Of all workspaces.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the tasks in Review, show and add comments on a task's changes, send them, or accept the work.
+    """List tasks in Review, comment on changes, accept the work.
 
     Lines are as agentmon diff prints them. Comments are kept until you send them. Only a
     person reviews; an agent may look.

@@ -31,7 +31,7 @@ AgentOption = Annotated[str | None, typer.Option("--agent", metavar="SLUG", help
 
 
 def rules(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the rules that decide what agents ask, or change and try them.
+    """List, change and try the rules that decide requests.
 
     Of several rules that fit, the strictest counts: deny, then ask, then allow. A rule that allows a command fits
     a single plain command only; one that denies fits any command of a line, as far as that can be told.

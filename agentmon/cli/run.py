@@ -145,7 +145,7 @@ def run(
     key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run tasks; with --wait the exit code tells how a run ended.
+    """Run tasks; with --wait the exit code is that of the run.
 
     0 succeeded, the program's own code when it failed, 124 timed out, 130 cancelled; of several runs, 1 when not
     all succeeded. Times are those of this machine's zone. A run that waits for a time starts at once when it is

@@ -25,11 +25,11 @@ def search(
     is_everywhere: Annotated[bool, typer.Option("--all", help="Of every workspace.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Search tasks, conversations, tool calls, changed files, logs and documents, newest first.
+    """Search tasks, conversations, tool calls, files and logs.
 
-    All words have to occur; the last one may be cut off. "two words" is a phrase, -word excludes one, in:logs names
-    a kind, #auth is a label and #12 a task. Each hit comes with the command that shows it. The exit code is 1 when
-    nothing is found.
+    Documents too; the newest hits come first. All words have to occur; the last one may be cut off. "two words" is a
+    phrase, -word excludes one, in:logs names a kind, #auth is a label and #12 a task. Each hit comes with the command
+    that shows it. The exit code is 1 when nothing is found.
 
     Examples:
       agentmon search discount rounding

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 BEGUN, ENDED, REFUSED = b"begun", b"ended", b"refused"
 VARIABLE = "AGENTMON_COMMAND_SERVER"
+SERVER = "command-server"
+"""With the place of its socket, the words that start a server."""
 LENGTH_BYTES = 4
 FILES = 4
 """Standard input, output, errors, and the current folder."""
@@ -112,7 +114,7 @@ def begin_server(place: str) -> None:
 
     try:
         subprocess.Popen(
-            [sys.executable, "-P", "-m", "agentmon.cli.command_server", place],
+            [sys.executable, "-P", "-m", "agentmon", SERVER, place],
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

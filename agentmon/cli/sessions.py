@@ -55,7 +55,7 @@ def sessions(
     limit: LimitOption = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """List conversations with agents, newest first; go on with one, copy it, or begin it anew.
+    """List conversations; resume, fork or restart one.
 
     Examples:
       agentmon sessions

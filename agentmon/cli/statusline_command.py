@@ -27,11 +27,11 @@ def statusline(
     is_remove: Annotated[bool, typer.Option("--remove", help="Take it out of them again.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print a line below the prompt of Claude Code: model, context, costs of the session and the day, limits.
+    """Print a status line for the prompt of Claude Code.
 
-    Claude Code hands over its state as JSON on standard input. What it says of the vendor's windows and of the context
-    is kept, for `agentmon limits` and the costs screen. --install chains the status line that you have; its output
-    comes first.
+    It has model, context, costs of the session and the day, and limits. Claude Code hands over its state as JSON on
+    standard input. What it says of the vendor's windows and of the context is kept, for `agentmon limits` and the
+    costs screen. --install chains the status line that you have; its output comes first.
 
     Examples:
       agentmon statusline --install

@@ -38,7 +38,7 @@ def stop(
     key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop the runs of tasks, and take queued ones out of the queue.
+    """Stop runs, and take queued tasks out of the queue.
 
     The program is asked to end, and ended by force after the grace time; --kill does that at once.
 

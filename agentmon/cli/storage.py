@@ -32,7 +32,7 @@ def storage(
     is_confirmed: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before removing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what takes room on the disk, and what is due for removal.
+    """Show disk usage, and what is due for removal.
 
     The worker removes what is due by itself; --thin does it now. How long things are kept is a setting.
 

@@ -29,7 +29,7 @@ def summary(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how much was done: sessions, tool calls, tokens and costs.
+    """Sum up sessions, tool calls, tokens and costs.
 
     A session counts on the day on which it began, a tool call and an answer each on its own. The success rate is that
     of the calls that succeeded or failed; those that were refused are blocked. Weeks begin on Monday. Of a project it

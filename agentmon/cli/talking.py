@@ -24,7 +24,7 @@ def message(
     key: KeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say something to the agent of a task.
+    """Send a message to the agent of a task.
 
     One that runs is told at once or when it has finished what it does. When none runs, the task's newest
     conversation goes on with the message.
@@ -60,7 +60,7 @@ def send(
     folder: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Type into the terminal of a running task, as if you were attached.
+    """Type into the terminal of a running task.
 
     The record has how many keys it were; with worker.record_typed_text also which. A text of an agent's
     conversation is better sent with `message`, which waits until the agent listens.
@@ -84,7 +84,7 @@ def send(
 
 
 def interrupt(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """Let the agent of a task stop what it does and listen.
+    """Interrupt the agent of a task.
 
     Examples:
       agentmon interrupt 12
@@ -97,7 +97,7 @@ def interrupt(number: NumberArgument, folder: WorkspaceOption = None, as_json: J
 
 
 def finish(number: NumberArgument, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """Let the conversation of a task end when its agent has nothing left to do.
+    """End the conversation of a task once its agent is idle.
 
     Examples:
       agentmon finish 12
@@ -118,7 +118,7 @@ def switch(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Switch the model or the permission mode of a running agent.
+    """Switch the model or permission mode of a running agent.
 
     `agentmon sessions show` lists what an agent offers.
 

@@ -41,7 +41,7 @@ from agentmon.domain.tasks import Task, TaskDraft, Workspace, draft_of
 from agentmon.domain.templates import TITLE_PLACEHOLDER, with_title
 
 group = typer.Typer(
-    help="Make, show, change, order, move, archive, delete and restore tasks.",
+    help="Add, show, change, move, archive and restore tasks.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )

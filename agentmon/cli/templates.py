@@ -21,7 +21,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name: tha
 
 
 def templates(context: typer.Context, folder: WorkspaceOption = None, as_json: JsonOption = False) -> None:
-    """List, show, save and remove templates of tasks.
+    """List, show, save and remove task templates.
 
     Examples:
       agentmon template

@@ -35,11 +35,11 @@ def verify(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the verification command of a task's newest run now, in the folder of the run.
+    """Run the verification command of a task's newest run now.
 
-    The command is --verify of the task, else of its program, else the setting workspace.verify, else [verification] in
-    .agentmon/agents.toml. The worker runs it whenever a run succeeds; only with a pass the run counts as done. The exit
-    code is 1 when it does not pass. Run and card stay as they are.
+    In the folder of that run. The command is --verify of the task, else of its program, else the setting
+    workspace.verify, else [verification] in .agentmon/agents.toml. The worker runs it whenever a run succeeds; only
+    with a pass the run counts as done. The exit code is 1 when it does not pass. Run and card stay as they are.
 
     Examples:
       agentmon verify 12

@@ -26,7 +26,7 @@ def worker(
     is_status: Annotated[bool, typer.Option("--status", help="Tell whether it runs, and how its loops fare.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the background worker in the foreground, look at it, or stop it.
+    """Run the background worker here, look at it, or stop it.
 
     The other commands start one by themselves; in the foreground it is for a service manager.
 

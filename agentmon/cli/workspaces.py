@@ -21,7 +21,7 @@ _HEADINGS = ("WORKSPACE", "RUNNING", "QUEUED", "NEEDS YOU", "OPEN", "PATH")
 
 
 def workspaces(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the workspaces with what runs, waits for you and is to be done in each.
+    """List workspaces, with what runs and needs you in each.
 
     `W` on the board chooses between them; `agentmon board --all` shows all cards together.
 

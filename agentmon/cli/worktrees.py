@@ -37,7 +37,7 @@ AllOption = Annotated[bool, typer.Option("--all", "-A", help="Of all workspaces.
 def worktrees(
     context: typer.Context, folder: WorkspaceOption = None, is_all: AllOption = False, as_json: JsonOption = False
 ) -> None:
-    """List, open, restore and remove the git worktrees that agentmon made.
+    """List, open, restore and remove the runs' git worktrees.
 
     An AI agent gets one of its own while another works in the same repository. `agentmon settings workspace.isolation`
     and the --isolation of a task change that. Work that exists nowhere else is removed only with --confirm BRANCH.

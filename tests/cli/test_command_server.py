@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agentmon.cli.served import VARIABLE, may_be_served
+from agentmon.cli.served import SERVER, VARIABLE, may_be_served
 from tests.cli.command_lines import CommandLine
 from tests.terminals import terminal
 from tests.waiting import wait_for
@@ -42,7 +42,7 @@ class Served(CommandLine):
     def serve(self) -> int:
         self.paths.run_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         server = subprocess.Popen(
-            [sys.executable, "-P", "-m", "agentmon.cli.command_server", str(self.place)],
+            [sys.executable, "-P", "-m", "agentmon", SERVER, str(self.place)],
             env=self.environ,
             cwd="/",
             start_new_session=True,

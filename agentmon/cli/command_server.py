@@ -175,11 +175,16 @@ def serve(place: str, run: Callable[[list[str]], int]) -> int:
 def _carry_out(asked: _Asked, run: Callable[[list[str]], int]) -> int:
     from agentmon.runners import ancestry  # noqa: PLC0415 - a second server needs none of it
 
-    request, files = _read(asked.line)
+    request = _read(asked.line)
     if request is None or request["key"] != served.key():
         with contextlib.suppress(OSError):
             asked.line.sendall(served.REFUSED + b"\n")
         return 0
+    files = _take_files(asked.line)
+    if len(files) != served.FILES:
+        return 0
+    # Should the server die, whoever waits hears of it.
+    asked.line.close()
     for number, file in enumerate(files[:3]):
         os.dup2(file, number)
     os.fchdir(files[3])
@@ -196,28 +201,34 @@ def _carry_out(asked: _Asked, run: Callable[[list[str]], int]) -> int:
     ancestry.asked_by(asked.asker, asked.asker_fd)
     served.State.is_served = True
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    asked.line.sendall(b"%s %d\n" % (served.BEGUN, os.getpid()))
-    # Should the server die, whoever waits hears of it.
-    asked.line.close()
     return run(request["words"])
 
 
-def _read(line: socket.socket) -> tuple[Mapping[str, Any] | None, list[int]]:
-    """Return the request and its files; None for what is none, or does not come."""
+def _read(line: socket.socket) -> Mapping[str, Any] | None:
+    """Return the request; None for what is none, or does not come."""
     line.settimeout(_REQUEST_WITHIN_S)
+    told = b""
     try:
-        told, files, _, _ = socket.recv_fds(line, 65_536, served.FILES)
         while len(told) < served.LENGTH_BYTES or len(told) < served.LENGTH_BYTES + int.from_bytes(
             told[: served.LENGTH_BYTES], "big"
         ):
             if not (piece := line.recv(1_048_576)):
-                return None, files
+                return None
             told += piece
-        request = json.loads(told[served.LENGTH_BYTES :])
+        request: dict[str, Any] = json.loads(told[served.LENGTH_BYTES :])
     except (OSError, ValueError):
-        return None, []
-    line.settimeout(None)
-    return (request if len(files) == served.FILES else None), files
+        return None
+    return request
+
+
+def _take_files(line: socket.socket) -> list[int]:
+    """Say that all is ready, and return what the command works with; nothing when nobody waits for it any more."""
+    try:
+        line.sendall(b"%s %d\n" % (served.READY, os.getpid()))
+        told, files, _, _ = socket.recv_fds(line, len(served.GO), served.FILES)
+    except OSError:
+        return []
+    return files if told == served.GO else []
 
 
 def _open_streams(streams: list[list[str]]) -> None:

@@ -14,9 +14,10 @@ from agentmon.cli.names import COMMAND_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from types import FrameType
 
-BEGUN, ENDED, REFUSED = b"begun", b"ended", b"refused"
+READY, GO, ENDED, REFUSED = b"ready", b"go\n", b"ended", b"refused"
 VARIABLE = "AGENTMON_COMMAND_SERVER"
 SERVER = "command-server"
 """With the place of its socket, the words that start a server."""
@@ -24,6 +25,8 @@ LENGTH_BYTES = 4
 FILES = 4
 """Standard input, output, errors, and the current folder."""
 _AGAIN_WITHIN_S = 60.0
+_BEGINS_WITHIN_S = 5.0
+"""After that a command does without its server, and also waits no longer to hear of an end that it has seen."""
 _IN_THEIR_OWN_PROCESS = frozenset({"attach", "demo", "merge", "notify", "pr", "undo", "verify", "worker"})
 """They take the terminal over, or keep programs that may ask there."""
 _READ_ONLY = frozenset({"agents", "costs"})
@@ -62,7 +65,7 @@ def hand_over(words: list[str], place: str) -> int | None:
         words: Without the program's name.
         place: The server's socket.
     """
-    import socket  # noqa: PLC0415 - a command that nobody carries out needs it no more than this
+    import socket  # noqa: PLC0415 - what is answered quickly needs none of it
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         try:
@@ -71,19 +74,19 @@ def hand_over(words: list[str], place: str) -> int | None:
         except OSError:
             return None
         try:
-            request = _request(words)
-            sent = socket.send_fds(line, [request], [0, 1, 2, folder])
-            line.sendall(request[sent:])
+            line.settimeout(_BEGINS_WITHIN_S)
+            line.sendall(_request(words))
+            word, _, pid = _answer(line)
+            if word != READY:
+                return None
+            _forward_signals(int(pid))
+            # Nothing is done before: a server that was halted until now does it for nobody, and keeps no file open.
+            socket.send_fds(line, [GO], [0, 1, 2, folder])
         except OSError:
             return None
         finally:
             os.close(folder)
-        answers = line.makefile("rb")
-        word, _, pid = _answer(answers.readline())
-        if word != BEGUN:
-            return None
-        _forward_signals(int(pid))
-        word, _, code = _answer(answers.readline())
+        word, _, code = _end_of(int(pid), line)
     if word != ENDED:
         _end_orphan(int(pid))
         sys.stderr.write("error: the process that carried the command out has gone; nobody knows how far it came\n")
@@ -136,8 +139,30 @@ def _request(words: list[str]) -> bytes:
     return len(told).to_bytes(LENGTH_BYTES, "big") + told
 
 
-def _answer(line: bytes) -> tuple[bytes, bytes, bytes]:
-    return line.strip().partition(b" ")
+def _answer(line: socket.socket) -> tuple[bytes, bytes, bytes]:
+    """Return a line that the server says, in words; empty when it says nothing more.
+
+    Raises:
+        OSError: It takes too long.
+    """
+    said = b""
+    while not said.endswith(b"\n") and (piece := line.recv(1)):
+        said += piece
+    return said.strip().partition(b" ")
+
+
+def _end_of(pid: int, line: socket.socket) -> tuple[bytes, bytes, bytes]:
+    """Return what the server says of the end of the command; empty when it is over, and the server says nothing."""
+    import select  # noqa: PLC0415 - see above
+
+    over = os.pidfd_open(pid)
+    try:
+        select.select([line.fileno(), over], [], [])
+        return _answer(line)
+    except OSError:
+        return b"", b"", b""
+    finally:
+        os.close(over)
 
 
 def _forward_signals(pid: int) -> None:

@@ -169,6 +169,19 @@ def test_a_server_that_dies_in_between_is_told_and_the_next_command_does_without
     assert [one["title"] for one in after.document()] == ["long"]
 
 
+def test_a_server_that_is_halted_does_nothing_for_nobody_later(served: Served) -> None:
+    (server,) = served.servers
+    server.send_signal(signal.SIGSTOP)
+    alone = served.run_alone("task", "add", "once", "--json")
+    server.send_signal(signal.SIGCONT)
+    wait_for(lambda: served.run_alone("task", "list").code == 0)
+    wait_for(lambda: not children_of(server.pid), "the end of all that was asked")
+    titles = [one["title"] for one in served.run_alone("task", "list", "--json").document()]
+
+    assert alone.code == 0
+    assert titles == ["once"]
+
+
 def test_who_asks_is_who_asked_the_server(served: Served) -> None:
     """A run that asks stays an agent, though the server belongs to a person."""
     asks = f"env -u {VARIABLE} {' '.join(served.argv('settings', 'worker.max_running', '9'))}"

@@ -69,6 +69,10 @@ class Terminal(LinuxDriver):
         except Exception as error:  # noqa: BLE001 - ends the app as any other error does, with a report
             self._app.call_later(self._app._handle_exception, error)  # noqa: SLF001 - there is no other way in
 
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Return the size that the app has too: two ideas of an unknown one would be painted in turn for ever."""
+        return self._app.console.size
+
     def _query_in_band_window_resize(self) -> None:
         """Ask for no sizes among the keys: they could say anything. The system says how large the terminal is."""
 

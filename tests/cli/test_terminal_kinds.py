@@ -60,6 +60,17 @@ def test_exported_sizes_do_not_freeze_that_of_the_terminal(cli: CommandLine) -> 
         app.close()
 
 
+def test_a_terminal_that_does_not_say_its_size_is_drawn_once_and_left(cli: CommandLine) -> None:
+    cli.add("of some size")
+    app = opened(cli, environ={}, width=0, height=0)
+    try:
+        app.read_until(lambda output: b"of some size" in words_of(output), "the card")
+        app.send(b"q")
+        assert app.wait() == 0
+    finally:
+        app.close()
+
+
 def test_a_command_takes_the_width_of_its_terminal(cli: CommandLine) -> None:
     long = "word " * 30
     number = cli.add(long.strip())

@@ -108,6 +108,11 @@ _UNCLEAN_END: Final = (
 _CHANGES: Final = "reading changes"
 _LONGEST_POLL_PAUSE_S: Final = 2.0
 """How long the comparison of versions rests after failures: whoever frees the database wants to see it."""
+_ENDING_SIGNALS: Final = (
+    *(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2),
+    *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU),
+)
+"""They would end the app without giving its terminal back."""
 _TERMINAL_LOOK_S: Final = 1.0
 _MOST_TOLD_PROBLEMS: Final = 3
 _CHANGES_TIMEOUT_S: Final = 2.0
@@ -305,7 +310,7 @@ class AgentmonApp(Guarded, OrderedKeys, inherit_bindings=False):
             self.notify(self._notice, severity="warning", timeout=15)
         if not self.is_headless:
             self.set_interval(_TERMINAL_LOOK_S, self._leave_without_terminal, name="terminal")
-            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+            for number in _ENDING_SIGNALS:
                 # The event loop's own handlers would hear of a ctrl+c in a lent terminal once that is back.
                 signal.signal(number, partial(self._leave_on_signal, asyncio.get_running_loop()))
 

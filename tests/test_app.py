@@ -115,7 +115,9 @@ def test_nothing_heavy_is_imported_before_the_first_frame(place: Place, tmp_path
     assert HEAVY & set(report["later"]) >= {"sqlmodel", "sqlalchemy"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGXCPU]
+)
 def test_a_signal_ends_the_app_and_gives_the_terminal_back(place: Place, number: signal.Signals) -> None:
     argv = [sys.executable, "-c", START.format(extra=PLAIN), str(place.root)]
 

@@ -41,7 +41,11 @@ def with_usable_terminal(environ: Mapping[str, str]) -> dict[str, str]:
 def _is_known(terminal: str, environ: Mapping[str, str]) -> bool:
     # By its first letter, or by the number of that where the file system knows no case. Source: term(5) of ncurses.
     places = (terminal[:1], f"{ord(terminal[0]):x}") if terminal and "/" not in terminal else ()
-    return any((folder / place / terminal).is_file() for folder in _folders(environ) for place in places)
+    return any(
+        os.path.isfile(folder / place / terminal)  # noqa: PTH113 - pathlib raises in a folder that is another user's
+        for folder in _folders(environ)
+        for place in places
+    )
 
 
 def _folders(environ: Mapping[str, str]) -> Iterator[Path]:

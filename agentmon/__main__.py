@@ -129,6 +129,8 @@ def _dispatch(words: list[str]) -> int:
 
 def _dispatch_heavy(words: list[str]) -> int:
     """Run what needs the rooms below: here, or in a process that has them already."""
+    from agentmon.cli.served import COMPLETION  # noqa: PLC0415 - each request loads its own part alone
+
     place = _server_of(words)
     if place:
         from agentmon.cli.served import hand_over  # noqa: PLC0415 - each request loads its own part alone
@@ -137,7 +139,7 @@ def _dispatch_heavy(words: list[str]) -> int:
         if code is not None:
             return code
     _hear_signals()
-    folder = _folder_to_open(words)
+    folder = None if COMPLETION in os.environ else _folder_to_open(words)
     if folder is not None:
         from agentmon.cli.open_app import open_app  # noqa: PLC0415 - each request loads its own part alone
 

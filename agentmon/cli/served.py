@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 READY, GO, ENDED, REFUSED = b"ready", b"go\n", b"ended", b"refused"
 VARIABLE = "AGENTMON_COMMAND_SERVER"
+COMPLETION = "_AGENTMON_COMPLETE"
+"""Set where a shell asks how a command line may go on. Source: click."""
 SERVER = "command-server"
 """With the place of its socket, the words that start a server."""
 LENGTH_BYTES = 4
@@ -44,8 +46,10 @@ class State:
 
 def may_be_served(words: list[str]) -> bool:
     """Return whether a command line can be carried out by another process for this one."""
-    if sys.platform != "linux" or State.is_served or os.environ.get(VARIABLE) == "0" or not words:
+    if sys.platform != "linux" or State.is_served or os.environ.get(VARIABLE) == "0":
         return False
+    if COMPLETION in os.environ or not words:
+        return COMPLETION in os.environ
     rest = [word for word in words[1:] if not word.startswith("-")]
     is_read = not rest or rest[0] in {"list", "show"}
     is_meant = is_read if words[0] in _READ_ONLY else words[0] in COMMAND_NAMES - _IN_THEIR_OWN_PROCESS

@@ -8,20 +8,22 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyte
 import pytest
 
+from tests.cli.command_lines import CommandLine
 from tests.terminals import Terminal, terminal, words_of
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
-    from tests.cli.command_lines import CommandLine
+    from tests.forks import Forks
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(120)]
 
@@ -87,17 +89,24 @@ def test_a_command_takes_the_width_of_its_terminal(cli: CommandLine) -> None:
     assert long.strip().encode() in shown
 
 
+@pytest.fixture
+def alone(forks: Forks) -> Iterator[CommandLine]:
+    """A board of its own, on which the one card is the selected one."""
+    with CommandLine(Path(tempfile.mkdtemp(prefix="am-")), forks) as command_line:
+        yield command_line
+
+
 @pytest.mark.skipif(shutil.which("infocmp") is None, reason="infocmp says which terminals this system knows")
 def test_a_kind_of_terminal_that_this_system_does_not_know_is_attached_from_board_and_command_line(
-    cli: CommandLine,
+    alone: CommandLine,
 ) -> None:
     assert subprocess.run(["infocmp", UNKNOWN], check=False, capture_output=True).returncode != 0
-    number = cli.add("attached", "--command", "sh -c 'echo it is me; sleep 600'")
-    cli("run", number)
-    wait_for(lambda: "it is me" in cli("log", number).stdout)
+    number = alone.add("attached", "--command", "sh -c 'echo it is me; sleep 600'")
+    alone("run", number)
+    wait_for(lambda: "it is me" in alone("log", number).stdout)
 
     command = opened(
-        cli, "attach", number, "-C", str(cli.workspace), environ={"TERM": UNKNOWN, "COLORTERM": "truecolor"}
+        alone, "attach", number, "-C", str(alone.workspace), environ={"TERM": UNKNOWN, "COLORTERM": "truecolor"}
     )
     try:
         command.read_until(lambda output: b"it is me" in words_of(output), "the pane")
@@ -106,7 +115,7 @@ def test_a_kind_of_terminal_that_this_system_does_not_know_is_attached_from_boar
         assert UNKNOWN.encode() in command.output
     finally:
         command.close()
-    app = opened(cli, environ={"TERM": UNKNOWN, "COLORTERM": "truecolor"})
+    app = opened(alone, environ={"TERM": UNKNOWN, "COLORTERM": "truecolor"})
     try:
         app.read_until(lambda output: b"attached" in words_of(output), "the card")
         app.read_until(lambda output: b"Attach" in words_of(output), "the selected card")
@@ -122,7 +131,7 @@ def test_a_kind_of_terminal_that_this_system_does_not_know_is_attached_from_boar
         assert app.wait() == 0
     finally:
         app.close()
-    cli("stop", number, "--kill", "--wait")
+    alone("stop", number, "--kill", "--wait")
 
 
 @pytest.fixture(params=["de_DE.ISO-8859-1", "ja_JP.EUC-JP"])

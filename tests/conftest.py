@@ -18,6 +18,7 @@ from textual.css.stylesheet import Stylesheet
 from textual.notifications import Notification
 from textual.pilot import Pilot
 
+from agentmon.cli.served import VARIABLE
 from agentmon.store import upgrade
 from agentmon.worker import launch
 from tests.compiled_statements import share_compiled_statements
@@ -38,6 +39,8 @@ _PERSONAL = frozenset({"NO_COLOR", "COLUMNS", "LINES", "CLAUDE_CONFIG_DIR", "COD
 _PROOF_TIMEOUT_S = 900
 _LONGEST_NAME = 60
 
+# What a test starts ends with it.
+os.environ[VARIABLE] = "0"
 _FORKS = "TESTS_FORKS"
 """Names the socket of the one fork server to the processes of the run."""
 _fork_server = pytest.StashKey[ForkServer]()

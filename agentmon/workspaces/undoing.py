@@ -200,7 +200,7 @@ def _planned(
     fold = _Fold(ThreeWay(git, missing=missing, choices=choices), today)
     for stretch in stretches:
         fold.take_back(stretch)
-    done = _with_clear_way(files, fold.steps())
+    done = _with_clear_way(files, fold)
     known_folders = _folders(store, before)
     new_folders = {
         folder for step in done if step.is_done and step.result is None for folder in folders_around(step.path)
@@ -261,6 +261,10 @@ class _Fold:
                 action = UndoAction.REMOVE if result is None else action
                 found[path] = replace(steps[-1], action=action, now=now, result=result)
         return [found[path] for path in sorted(found)]
+
+    def leave(self, step: UndoStep, reason: str) -> None:
+        """Leave a path alone that would be changed."""
+        self._left[step.path] = step.left_alone(reason)
 
     def _take(self, steps: Sequence[UndoStep]) -> None:
         for step in steps:
@@ -416,18 +420,31 @@ def _recovered(journal: Journal, root: Path, held: HeldRoot) -> Iterator[Recover
     yield Recovered(root=root, paths=journal.paths, left_alone=tuple(left), note=journal.note, snapshots=journal.ended)
 
 
-def _with_clear_way(files: ContainedFolder, steps: Sequence[UndoStep]) -> list[UndoStep]:
-    """Return the steps, with those as conflicts in whose way something foreign stands."""
-    removed = {step.path for step in steps if step.is_done and step.result is None}
-    return [step.left_alone(reason) if (reason := _in_the_way(files, step, removed)) else step for step in steps]
+def _with_clear_way(files: ContainedFolder, fold: _Fold) -> list[UndoStep]:
+    """Return the steps, with those as conflicts in whose way something foreign stands, or each other."""
+    while True:
+        steps = fold.steps()
+        removed = {step.path for step in steps if step.is_done and step.result is None}
+        made = {step.path for step in steps if step.is_done and step.result is not None}
+        filled = {folder for path in made for folder in folders_around(path)}
+        blocked = [(step, reason) for step in steps if (reason := _in_the_way(files, step, removed, made, filled))]
+        if not blocked:
+            return steps
+        for step, reason in blocked:
+            fold.leave(step, reason)
 
 
-def _in_the_way(files: ContainedFolder, step: UndoStep, removed: Collection[str]) -> str:
+def _in_the_way(
+    files: ContainedFolder, step: UndoStep, removed: Collection[str], made: Collection[str], filled: Collection[str]
+) -> str:
+    """Return what stands where a step makes a file, once those are made and removed, and these folders are filled."""
     if not step.is_done or step.result is None:
         return ""
     for folder in folders_around(step.path):
-        if folder not in removed and files.is_there(folder):
+        if folder in made or (folder not in removed and files.is_there(folder)):
             return f"{folder} is in the way"
+    if step.path in filled:
+        return "it would be a folder, too"
     if step.now is None and files.is_there(step.path):
         return "something that is no file is in the way"
     if files.is_folder(step.path):

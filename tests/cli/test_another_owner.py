@@ -14,6 +14,7 @@ import pytest
 
 import agentmon
 from agentmon.cli.demo_place import end_everything
+from agentmon.cli.served import VARIABLE
 from agentmon.paths import Paths, find_paths
 from agentmon.worker.presence import read_presence
 from tests.cli.command_lines import DEADLINE_S, Finished
@@ -68,6 +69,7 @@ class Home:
         packages = [str(Path(agentmon.__file__).parents[1]), *(path for path in sys.path if "site-packages" in path)]
         environ = {
             "AGENTMON_HOME": str(self.home),
+            VARIABLE: "0",
             "HOME": str(self.folder),
             "LANG": "C.UTF-8",
             "PATH": os.environ["PATH"],

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentmon.workspaces.attribution import Call, applied_hunks, attribute, changes_between, taken_back
@@ -174,6 +174,7 @@ _PROPERTIES = {"call": _each_call_is_taken_back_alone, "task": _a_task_is_taken_
 @pytest.mark.parametrize("name", _PROPERTIES)
 @settings(max_examples=3, suppress_health_check=list(HealthCheck), derandomize=True, deadline=None)
 @given(who=_WHO, seed=_SEEDS)
+@example(who=["one", "person", "one"], seed=4693)
 def test_any_history_of_calls(name: str, who: list[str], seed: int) -> None:
     _PROPERTIES[name](who, seed)
 

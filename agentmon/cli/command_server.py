@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentmon.cli import served
+from agentmon.runners.host.signals import reset_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -132,10 +133,10 @@ class CommandServer:
         line.close()
 
     def _leave(self, pid: int) -> None:
-        """End a command whose asker is gone."""
+        """End a command whose asker is gone, as that was ended: at once."""
         self._selector.unregister(self._running[pid][2])
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGHUP)
+            os.kill(pid, signal.SIGKILL)
 
     def _forget(self) -> None:
         """Close what belongs to the server, in a fork."""
@@ -155,6 +156,8 @@ def serve(place: str, run: Callable[[list[str]], int]) -> int:
         place: Where the socket is made.
         run: Runs a command line and returns its exit code.
     """
+    # Python has these ignored, and says what was broken, or too large.
+    reset_signals(kept=frozenset({signal.SIGPIPE, signal.SIGXFSZ}))
     lock = os.open(f"{place}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -201,6 +204,8 @@ def _carry_out(asked: _Asked, run: Callable[[list[str]], int]) -> int:
     ancestry.asked_by(asked.asker, asked.asker_fd)
     served.State.is_served = True
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in request["ignored"]:
+        signal.signal(signal.Signals[name], signal.SIG_IGN)
     return run(request["words"])
 
 

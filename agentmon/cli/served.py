@@ -134,11 +134,19 @@ def begin_server(place: str) -> None:
 
 def _request(words: list[str]) -> bytes:
     import json  # noqa: PLC0415 - see above
+    import signal  # noqa: PLC0415 - see above
 
     umask = os.umask(0o077)
     os.umask(umask)
     streams = [[one.encoding, one.errors] for one in (sys.stdin, sys.stdout, sys.stderr)]
-    asked = {"key": key(), "words": words, "variables": dict(os.environ), "umask": umask, "streams": streams}
+    asked = {
+        "key": key(),
+        "words": words,
+        "variables": dict(os.environ),
+        "umask": umask,
+        "streams": streams,
+        "ignored": [name for name in _FORWARDED if signal.getsignal(getattr(signal, name)) is signal.SIG_IGN],
+    }
     told = json.dumps(asked).encode()
     return len(told).to_bytes(LENGTH_BYTES, "big") + told
 
@@ -184,8 +192,11 @@ def _forward_signals(pid: int) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
 
     for name in _FORWARDED:
-        signal.signal(getattr(signal, name), forward)
-    signal.signal(signal.SIGTSTP, halt)
+        number = getattr(signal, name)
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, forward)
+    if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGTSTP, halt)
 
 
 def _end_orphan(pid: int) -> None:
@@ -193,7 +204,7 @@ def _end_orphan(pid: int) -> None:
     import signal  # noqa: PLC0415 - see above
 
     try:
-        os.killpg(pid, signal.SIGHUP)
+        os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return
 

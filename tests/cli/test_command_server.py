@@ -169,6 +169,36 @@ def test_a_server_that_dies_in_between_is_told_and_the_next_command_does_without
     assert [one["title"] for one in after.document()] == ["long"]
 
 
+def test_what_the_asker_ignores_is_ignored(served: Served) -> None:
+    (server,) = served.servers
+    served.run_alone("task", "add", "long", "--command", "sleep 600")
+    served.run_alone("run", "1")
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    )
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", ignoring, *served.argv("log", "1", "-f")],
+        cwd=served.workspace,
+        env=served.environ,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    (command,) = wait_for(lambda: children_of(server.pid), "the command")
+    ignored = wait_for(lambda: ignored_by(command) & 1 << (signal.SIGHUP - 1), "what it ignores")
+    waiting.terminate()
+    code = waiting.wait(60)
+    wait_for(lambda: not children_of(server.pid), "the end of the command")
+    served.run_alone("stop", "1", "--kill", "--wait")
+
+    assert ignored
+    assert code in {-signal.SIGTERM, 128 + signal.SIGTERM}
+
+
+def ignored_by(pid: int) -> int:
+    (line,) = (one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if one.startswith("SigIgn:"))
+    return int(line.split()[1], 16)
+
+
 def test_a_server_that_is_halted_does_nothing_for_nobody_later(served: Served) -> None:
     (server,) = served.servers
     server.send_signal(signal.SIGSTOP)

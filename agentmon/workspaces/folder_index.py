@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -618,14 +619,20 @@ def tree_of_index(folder: Path) -> str | None:
 
 def make_git_dir(folder: Path, hash_name: str) -> None:
     """Make the few files by which git takes a folder for a repository; its objects lie elsewhere."""
-    if all((folder / name).exists() for name in ("HEAD", "config", "refs", "info/attributes")):
+    if all((folder / name).exists() for name in ("info/attributes", "refs", "config", "HEAD")):
         return
     make_private_folder(folder / "info")
     make_private_folder(folder / "refs")
-    replace_file(folder / "info" / "attributes", _ATTRIBUTES)
-    version = "0" if hash_name == "sha1" else f"1\n[extensions]\n\tobjectFormat = {hash_name}"
-    replace_file(folder / "config", f"[core]\n\trepositoryFormatVersion = {version}\n".encode())
-    replace_file(folder / "HEAD", b"ref: refs/heads/none\n")
+    # The first looks at several folders make it at the same time.
+    held = os.open(folder / "info", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        replace_file(folder / "info" / "attributes", _ATTRIBUTES)
+        version = "0" if hash_name == "sha1" else f"1\n[extensions]\n\tobjectFormat = {hash_name}"
+        replace_file(folder / "config", f"[core]\n\trepositoryFormatVersion = {version}\n".encode())
+        replace_file(folder / "HEAD", b"ref: refs/heads/none\n")
+    finally:
+        os.close(held)
 
 
 def _signature(path: Path) -> list[int]:

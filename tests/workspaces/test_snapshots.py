@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -714,3 +715,16 @@ def test_an_ignored_file_that_was_written_already_is_not_taken_for_what_it_was_b
     changes = {one.path: one for one in compare(store, before, store.take(root))}
 
     assert {path: one.can_undo for path, one in changes.items()} == {".env": True, ".env2": False}
+
+
+def test_the_first_looks_at_several_folders_are_made_at_once(tmp_path: Path) -> None:
+    for turn in range(4):
+        roots = [tmp_path / f"{turn}-{number}" for number in range(8)]
+        for root in roots:
+            root.mkdir()
+            (root / "a").write_text("1\n")
+        store = SnapshotStore(tmp_path / f"store-{turn}")
+        with ThreadPoolExecutor(len(roots)) as looking:
+            taken = list(looking.map(store.take, roots))
+
+        assert {snapshot.root for snapshot in taken} == set(roots)

@@ -25,8 +25,11 @@ def letters(text: str) -> Iterable[str]:
     """Return the letters of the text in order."""
     if _are_alone(text):
         return text
-    from wcwidth import iter_graphemes  # noqa: PLC0415 - as long to import as Python takes to start
-
+    try:
+        from wcwidth import iter_graphemes  # noqa: PLC0415 - as long to import as Python takes to start
+    except ImportError:
+        # The host of a run has the standard library alone.
+        return text
     return iter_graphemes(text)
 
 
@@ -38,8 +41,10 @@ def columns_of(text: str) -> int:
         from unicodedata import east_asian_width  # noqa: PLC0415 - most texts are ASCII
 
         return sum(2 if east_asian_width(character) in {"W", "F"} else 1 for character in text)
-    from wcwidth import width  # noqa: PLC0415 - see letters
-
+    try:
+        from wcwidth import width  # noqa: PLC0415 - see letters
+    except ImportError:
+        return len(text)
     return width(text)
 
 
@@ -92,8 +97,10 @@ def letter_before(text: str, place: int) -> int:
     """Return where the letter before a place of the text begins."""
     if place <= 1 or text[place - 1].isascii():
         return max(0, place - 1)
-    from wcwidth import grapheme_boundary_before  # noqa: PLC0415 - see letters
-
+    try:
+        from wcwidth import grapheme_boundary_before  # noqa: PLC0415 - see letters
+    except ImportError:
+        return place - 1
     return grapheme_boundary_before(text, place)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import agentmon
 from agentmon.domain.letters import columns_of, cut, cut_before, fitting, letter_before, letter_behind, letters
 from agentmon.domain.plain_text import plain_line
 from agentmon.domain.search import TextMatcher, parse_query
@@ -112,3 +114,18 @@ def test_texts_of_plain_letters_import_no_tables() -> None:
     )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_host_of_a_run_cuts_with_the_standard_library_alone() -> None:
+    root = str(Path(agentmon.__file__).parent.parent)
+    script = (
+        f"import sys; sys.path.append({root!r})\n"
+        "from agentmon.domain.json_values import one_line\n"
+        "from agentmon.domain.letters import columns_of, cut, letter_before\n"
+        "text = 'x\\U0001f469\\u200d\\U0001f467e\\u0301' * 20\n"
+        "assert 'wcwidth' not in sys.modules and len(one_line(text, 9)) <= 9\n"
+        "assert len(cut(text, 7)) <= 7 and columns_of(text) > 0 and letter_before(text, 3) < 3\n"
+    )
+    ended = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
